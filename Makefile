@@ -1,0 +1,58 @@
+# Two commands matter to a newcomer: `make demo` and `make test`. Both set up what they need first.
+# Needed on the machine: git, make, Python 3.11+ and a JDK 17+. Nothing else; every tool lives in .venv.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench lock docs clean
+
+help:  ## Show what can be done
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(READY)  ## Create .venv with everything locked in requirements/dev.txt
+
+$(READY): requirements/dev.txt pyproject.toml tools/prerequisites.sh
+	@bash tools/prerequisites.sh $(PYTHON)
+	@echo "==> Creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "==> Installing the locked dependencies (about a minute the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@echo "==> Installing Tidegate itself"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+demo: $(READY)  ## Start a catalog, take a table through its life, show what happened
+	@$(BIN)/tidegate demo
+
+test: $(READY)  ## Run all tests (PostgreSQL included: a real server is started for them)
+	@echo "==> Running the tests"
+	@$(BIN)/python -m pytest $(TESTS)
+
+check: $(READY)  ## Lint, types, import contracts, reference pages
+	@echo "==> ruff"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@echo "==> pyright (strict)"
+	@$(BIN)/pyright --warnings
+	@echo "==> import contracts"
+	@$(BIN)/lint-imports
+	@echo "==> reference pages are up to date"
+	@$(BIN)/python tools/reference.py --check
+
+bench: $(READY)  ## Measure commit and load against the limits of this machine
+	@$(BIN)/python -m benchmarks.run
+
+docs: $(READY)  ## Write the generated reference pages anew
+	@$(BIN)/python tools/reference.py
+
+lock: $(READY)  ## Compile requirements/*.txt anew from pyproject.toml
+	@$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
+		pyproject.toml -o requirements/runtime.txt
+	@$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
+		--group dev pyproject.toml -o requirements/dev.txt
+
+clean:  ## Remove .venv and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-home

@@ -1,0 +1,100 @@
+"""`tidegate serve`: the server, in this process."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import sys
+
+import typer
+import uvicorn
+
+from tidegate.cli import flags
+from tidegate.compose import TOKEN_FILE, build_server, prepare
+from tidegate.domain.errors import InvalidRequest, TidegateError
+from tidegate.settings import Settings
+
+
+def serve(
+    home: flags.Home = None,
+    config: flags.Config = None,
+    host: flags.Host = None,
+    port: flags.Port = None,
+    database: flags.Database = None,
+    storage_root: flags.StorageRoot = None,
+    auth: flags.Auth = None,
+    log_level: flags.LogLevel = None,
+) -> None:
+    """Serve the catalog until it is told to stop.
+
+    The first start makes everything: the database, the catalog main with the schema default, the folder for
+    managed tables and the admin token. A stop by SIGTERM or Ctrl-C finishes what was accepted.
+
+    More settings can be given by environment variables and in a TOML file: see `tidegate settings`.
+    """
+    loaded = flags.load_or_exit(
+        home=home,
+        config=config,
+        host=host,
+        port=port,
+        database=database,
+        storage_root=storage_root,
+        auth=auth,
+        log_level=log_level,
+    )
+    try:
+        run(loaded.settings)
+    except TidegateError as error:
+        flags.fail(error)
+
+
+def run(settings: Settings) -> None:
+    logging.basicConfig(
+        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", force=True
+    )
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    prepare(settings)
+    server = build_server(settings)
+    listening = _listen(settings)
+    _announce(settings, listening.getsockname()[1])
+    for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn finishes what was accepted, then raises the signal again: a stop that was asked for is no failure.
+        signal.signal(asked_to_stop, lambda *_: sys.exit(0))
+    uvicorn.Server(
+        uvicorn.Config(
+            server.app,
+            http="httptools",
+            loop="auto",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=settings.shutdown_seconds_max,
+        )
+    ).run(sockets=[listening])
+
+
+def _listen(settings: Settings) -> socket.socket:
+    """The socket is opened before anything is announced: who reads the address can connect."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except OSError as error:
+        raise InvalidRequest(f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}.") from None
+    listening.listen(2048)
+    listening.set_inheritable(True)
+    return listening
+
+
+def _announce(settings: Settings, port: int) -> None:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    typer.echo(f"Tidegate serves http://{host}:{port}")
+    if settings.auth == "token":
+        typer.echo(f"The admin token is in {settings.home / TOKEN_FILE}")
+    else:
+        typer.echo("Anybody on this machine may do anything: authentication is off.")

@@ -1,0 +1,42 @@
+"""`tidegate settings`: every setting, its value and where it came from."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from tidegate.cli import flags
+from tidegate.settings import names, shown
+
+
+def settings(
+    home: flags.Home = None,
+    config: flags.Config = None,
+    host: flags.Host = None,
+    port: flags.Port = None,
+    database: flags.Database = None,
+    storage_root: flags.StorageRoot = None,
+    auth: flags.Auth = None,
+    log_level: flags.LogLevel = None,
+) -> None:
+    """Print each setting with its value and where it came from.
+
+    Each can be set as an environment variable (TIDEGATE_ and its name in capitals) and in the TOML file.
+    Passwords are not shown.
+    """
+    loaded = flags.load_or_exit(
+        home=home,
+        config=config,
+        host=host,
+        port=port,
+        database=database,
+        storage_root=storage_root,
+        auth=auth,
+        log_level=log_level,
+    )
+    piped = not Console().is_terminal
+    table = Table("setting", "value", "from", box=None, pad_edge=False)
+    for name in names():
+        table.add_row(name, shown(loaded.settings, name), loaded.sources[name])
+    # A pipe has no width: cut nothing there.
+    Console(width=1000 if piped else None, soft_wrap=piped).print(table)

@@ -1,0 +1,81 @@
+"""Connections to the two databases: one engine that reads snapshots, one that writes.
+
+SQLite: WAL with `synchronous=FULL` (a commit is on disk before it returns) and foreign keys on; a writer takes the
+write lock when it begins, so what it reads is what it changes. PostgreSQL: readers see one snapshot (REPEATABLE READ),
+writers lock the rows that they decide on.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from tidegate.domain.errors import InvalidRequest
+
+BUSY_WAIT_MS = 30_000
+
+
+def parse_url(text: str) -> URL:
+    """The database's URL with its driver filled in, or InvalidRequest for what we cannot run on."""
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise InvalidRequest(
+            "The database URL cannot be read. Write sqlite:////path/to/file or postgresql://user@host/name."
+        ) from None
+    match url.get_backend_name():
+        case "sqlite":
+            if not url.database or url.database == ":memory:":
+                raise InvalidRequest("An in-memory SQLite database keeps nothing. Name a file: sqlite:////path/to/file")
+            return url.set(drivername="sqlite")
+        case "postgresql":
+            return url.set(drivername="postgresql+psycopg")
+        case other:
+            raise InvalidRequest(f"{other!r} databases are not supported. Use sqlite or postgresql.")
+
+
+def writing_engine(url: URL) -> sa.Engine:
+    if url.get_backend_name() == "sqlite":
+        engine = sa.create_engine(url, pool_size=1, max_overflow=1)
+        _prepare_sqlite(engine, begin="BEGIN IMMEDIATE")
+        return engine
+    return sa.create_engine(url, pool_size=2, max_overflow=2, pool_pre_ping=True, isolation_level="READ COMMITTED")
+
+
+def reading_engine(url: URL, *, connections: int) -> sa.Engine:
+    if url.get_backend_name() == "sqlite":
+        engine = sa.create_engine(url, pool_size=connections, max_overflow=0)
+        _prepare_sqlite(engine, begin="BEGIN")
+        return engine
+    return sa.create_engine(
+        url,
+        pool_size=connections,
+        max_overflow=0,
+        pool_pre_ping=True,
+        isolation_level="REPEATABLE READ",
+        execution_options={"postgresql_readonly": True},
+    )
+
+
+def _prepare_sqlite(engine: sa.Engine, *, begin: str) -> None:
+    @event.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _record: Any) -> None:  # pyright: ignore[reportUnusedFunction]
+        # Transactions are begun by us, below: the driver's own idea of when one begins breaks snapshots.
+        connection.isolation_level = None
+        for pragma in (
+            f"busy_timeout={BUSY_WAIT_MS}",
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            "cache_size=-65536",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def start(connection: sa.Connection) -> None:  # pyright: ignore[reportUnusedFunction]
+        connection.exec_driver_sql(begin)

@@ -1,0 +1,35 @@
+"""Driver errors become domain errors here, by code, never by text."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from tidegate.domain.errors import Unavailable
+
+_SQLITE_TRANSIENT = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_POSTGRES_TRANSIENT = frozenset({"40001", "40P01", "55P03"})
+"""Serialization failure, deadlock, lock not available: the transaction was rolled back and may be run again."""
+
+
+def is_transient(error: DBAPIError) -> bool:
+    """Whether nothing was stored and the same transaction may be tried again."""
+    cause = error.orig
+    if isinstance(cause, sqlite3.Error):
+        return getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE_TRANSIENT
+    return getattr(cause, "sqlstate", None) in _POSTGRES_TRANSIENT
+
+
+def is_missing_parent(error: IntegrityError) -> bool:
+    """Whether the row that this one refers to is gone, as opposed to a name that is taken."""
+    cause = error.orig
+    if isinstance(cause, sqlite3.Error):
+        return getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
+    return getattr(cause, "sqlstate", None) == "23503"
+
+
+def unavailable(error: DBAPIError) -> Unavailable:
+    """Says no more than the kind of failure: the text of a driver's error may hold SQL and values."""
+    kind = type(error.orig).__name__ if error.orig is not None else type(error).__name__
+    return Unavailable(f"The catalog's database does not answer ({kind}). Try again later.")

@@ -1,0 +1,175 @@
+"""Catalogs and schemas in the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from tidegate.db.errors import is_missing_parent
+from tidegate.db.schema import catalogs, metastore, schemas
+from tidegate.domain.errors import (
+    AlreadyExists,
+    CatalogAlreadyExists,
+    NoSuchCatalog,
+    NoSuchSchema,
+    NotEmpty,
+    SchemaAlreadyExists,
+)
+from tidegate.domain.names import SchemaName
+from tidegate.domain.namespaces import Catalog, Schema
+
+
+class SqlMetastore:
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def id(self) -> str | None:
+        return self._connection.scalar(sa.select(metastore.c.id))
+
+    def create(self, id: str, *, now: int) -> None:
+        try:
+            self._connection.execute(metastore.insert().values(one=1, id=id, created_at=now))
+        except IntegrityError:
+            raise AlreadyExists("metastore") from None
+
+
+class SqlCatalogs:
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def add(self, catalog: Catalog) -> None:
+        try:
+            self._connection.execute(catalogs.insert().values(**_catalog_row(catalog)))
+        except IntegrityError:
+            raise CatalogAlreadyExists(catalog.name) from None
+
+    def get(self, name: str) -> Catalog:
+        row = self._connection.execute(sa.select(catalogs).where(catalogs.c.name == name)).one_or_none()
+        if row is None:
+            raise NoSuchCatalog(name)
+        return _catalog(row)
+
+    def page(self, *, after: str, limit: int) -> Sequence[Catalog]:
+        query = sa.select(catalogs).where(catalogs.c.name > after).order_by(catalogs.c.name).limit(limit)
+        return [_catalog(row) for row in self._connection.execute(query)]
+
+    def change(self, catalog: Catalog) -> None:
+        change = catalogs.update().where(catalogs.c.id == catalog.id).values(**_catalog_row(catalog))
+        try:
+            changed = self._connection.execute(change)
+        except IntegrityError:
+            raise CatalogAlreadyExists(catalog.name) from None
+        if changed.rowcount == 0:
+            raise NoSuchCatalog(catalog.name)
+
+    def remove(self, catalog: Catalog) -> None:
+        try:
+            self._connection.execute(catalogs.delete().where(catalogs.c.id == catalog.id))
+        except IntegrityError:
+            raise NotEmpty("Catalog", catalog.name, "schemas") from None
+
+
+class SqlSchemas:
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def add(self, schema: Schema) -> None:
+        catalog_id = self._catalog_id(schema.name)
+        try:
+            self._connection.execute(schemas.insert().values(catalog_id=catalog_id, **_schema_row(schema)))
+        except IntegrityError as error:
+            if is_missing_parent(error):
+                raise NoSuchCatalog(schema.name.catalog) from None
+            raise SchemaAlreadyExists(schema.name) from None
+
+    def get(self, name: SchemaName) -> Schema:
+        query = (
+            sa.select(schemas, catalogs.c.name.label("catalog"))
+            .select_from(schemas)
+            .join(catalogs, catalogs.c.id == schemas.c.catalog_id)
+            .where(catalogs.c.name == name.catalog, schemas.c.name == name.schema)
+        )
+        row = self._connection.execute(query).one_or_none()
+        if row is None:
+            self._catalog_id(name)
+            raise NoSuchSchema(name)
+        return _schema(row, row.catalog)
+
+    def page(self, catalog: Catalog, *, after: str, limit: int) -> Sequence[Schema]:
+        query = (
+            sa.select(schemas)
+            .where(schemas.c.catalog_id == catalog.id, schemas.c.name > after)
+            .order_by(schemas.c.name)
+            .limit(limit)
+        )
+        return [_schema(row, catalog.name) for row in self._connection.execute(query)]
+
+    def change(self, schema: Schema) -> None:
+        change = schemas.update().where(schemas.c.id == schema.id).values(**_schema_row(schema))
+        try:
+            changed = self._connection.execute(change)
+        except IntegrityError:
+            raise SchemaAlreadyExists(schema.name) from None
+        if changed.rowcount == 0:
+            raise NoSuchSchema(schema.name)
+
+    def remove(self, schema: Schema) -> None:
+        try:
+            self._connection.execute(schemas.delete().where(schemas.c.id == schema.id))
+        except IntegrityError:
+            # A table that came in between: its row may not lose its schema while it lives.
+            raise NotEmpty("Schema", schema.name, "tables") from None
+
+    def _catalog_id(self, name: SchemaName) -> str:
+        catalog_id = self._connection.scalar(sa.select(catalogs.c.id).where(catalogs.c.name == name.catalog))
+        if catalog_id is None:
+            raise NoSuchCatalog(name.catalog)
+        return catalog_id
+
+
+def _stamps(thing: Catalog | Schema) -> dict[str, Any]:
+    return {
+        "id": thing.id,
+        "comment": thing.comment,
+        "properties": json.dumps(dict(thing.properties)),
+        "storage_root": thing.storage_root,
+        "owner": thing.owner,
+        "created_at": thing.created_at,
+        "created_by": thing.created_by,
+        "updated_at": thing.updated_at,
+        "updated_by": thing.updated_by,
+    }
+
+
+def _catalog_row(catalog: Catalog) -> dict[str, Any]:
+    return {"name": catalog.name, **_stamps(catalog)}
+
+
+def _schema_row(schema: Schema) -> dict[str, Any]:
+    return {"name": schema.name.schema, **_stamps(schema)}
+
+
+def _shared(row: sa.Row[Any]) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "comment": row.comment,
+        "properties": json.loads(row.properties),
+        "storage_root": row.storage_root,
+        "owner": row.owner,
+        "created_at": row.created_at,
+        "created_by": row.created_by,
+        "updated_at": row.updated_at,
+        "updated_by": row.updated_by,
+    }
+
+
+def _catalog(row: sa.Row[Any]) -> Catalog:
+    return Catalog(name=row.name, **_shared(row))
+
+
+def _schema(row: sa.Row[Any], catalog: str) -> Schema:
+    return Schema(name=SchemaName(catalog, row.name), **_shared(row))

@@ -1,0 +1,69 @@
+"""Staging tables in the database. A row lives until its table is created."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from tidegate.db.schema import catalogs, schemas, staging_tables
+from tidegate.domain.errors import NoSuchSchema, NoSuchStagingTable
+from tidegate.domain.names import TableId, TableName
+from tidegate.domain.namespaces import Schema
+from tidegate.domain.tables import StagingTable
+
+_SELECT = (
+    sa.select(staging_tables, schemas.c.name.label("schema"), catalogs.c.name.label("catalog"))
+    .select_from(staging_tables)
+    .join(schemas, schemas.c.id == staging_tables.c.schema_id)
+    .join(catalogs, catalogs.c.id == schemas.c.catalog_id)
+)
+
+
+class SqlStagingTables:
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def add(self, staging: StagingTable, schema: Schema) -> None:
+        row = {
+            "id": staging.id,
+            "schema_id": schema.id,
+            "name": staging.name.table,
+            "location": staging.location,
+            "created_by": staging.created_by,
+            "created_at": staging.created_at,
+        }
+        try:
+            self._connection.execute(staging_tables.insert().values(**row))
+        except IntegrityError:
+            # Ids and locations are random; what can be missing is the schema, deleted a moment ago.
+            raise NoSuchSchema(schema.name) from None
+
+    def count(self) -> int:
+        return self._connection.scalar(sa.select(sa.func.count()).select_from(staging_tables)) or 0
+
+    def get(self, id: TableId) -> StagingTable:
+        row = self._connection.execute(_SELECT.where(staging_tables.c.id == id)).one_or_none()
+        if row is None:
+            raise NoSuchStagingTable(f"There is no staging table with id {id}. It may be finished already.")
+        return _staging_table(row)
+
+    def find_by_location(self, location: str) -> StagingTable | None:
+        row = self._connection.execute(_SELECT.where(staging_tables.c.location == location)).one_or_none()
+        return None if row is None else _staging_table(row)
+
+    def remove(self, staging: StagingTable) -> None:
+        gone = self._connection.execute(staging_tables.delete().where(staging_tables.c.id == staging.id))
+        if gone.rowcount == 0:
+            raise NoSuchStagingTable(f"The staging table at {staging.location} was finished a moment ago.")
+
+
+def _staging_table(row: sa.Row[Any]) -> StagingTable:
+    return StagingTable(
+        id=TableId(row.id),
+        name=TableName(row.catalog, row.schema, row.name),
+        location=row.location,
+        created_by=row.created_by,
+        created_at=row.created_at,
+    )

@@ -1,0 +1,18 @@
+"""One transaction, seen as the repositories of its resources."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from tidegate.db.namespaces import SqlCatalogs, SqlMetastore, SqlSchemas
+from tidegate.db.staging_tables import SqlStagingTables
+from tidegate.db.tables import SqlTables
+
+
+class SqlUnitOfWork:
+    def __init__(self, connection: sa.Connection) -> None:
+        self.metastore = SqlMetastore(connection)
+        self.catalogs = SqlCatalogs(connection)
+        self.schemas = SqlSchemas(connection)
+        self.staging_tables = SqlStagingTables(connection)
+        self.tables = SqlTables(connection)

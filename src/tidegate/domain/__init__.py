@@ -1,0 +1,1 @@
+"""The rules. Pure: standard library only, time and randomness are passed in."""

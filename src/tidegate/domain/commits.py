@@ -1,0 +1,53 @@
+"""Commits: what a writer proposes and the catalog ratifies.
+
+A staged commit lies at `_delta_log/_staged_commits/<version, 20 digits>.<uuid>.json`; the catalog keeps its name,
+not its content. Published, it is `_delta_log/<version, 20 digits>.json`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.names import Version
+
+_STAGED = re.compile(r"(\d{20})\.[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    version: Version
+    timestamp: int
+    file_name: str
+    file_size: int
+    file_modified_at: int
+
+
+def check_commit(commit: Commit) -> None:
+    """What can be said of a proposed commit without looking at its table."""
+    if commit.version < 1:
+        raise InvalidRequest(
+            f"A commit's version is 1 or higher, not {commit.version}. Version 0 is made by creating the table."
+        )
+    for field, value in (
+        ("timestamp", commit.timestamp),
+        ("file-size", commit.file_size),
+        ("file-modification-timestamp", commit.file_modified_at),
+    ):
+        if value <= 0:
+            raise InvalidRequest(f"A commit's {field} is positive, not {value}.")
+    check_staged_name(commit)
+
+
+def check_staged_name(commit: Commit) -> None:
+    match = _STAGED.fullmatch(commit.file_name)
+    if match is None or int(match[1]) != commit.version:
+        raise InvalidRequest(
+            f"{commit.file_name[:100]!r} cannot be the staged file of version {commit.version}. "
+            f"Name it {commit.version:020}.<uuid>.json and put it into _delta_log/_staged_commits."
+        )
+
+
+def published_name(version: int) -> str:
+    return f"{version:020}.json"

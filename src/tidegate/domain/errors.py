@@ -1,0 +1,139 @@
+"""Everything that can go wrong, as facts. Status codes belong to the faces, not here.
+
+TidegateError
+├── MalformedRequest            the request cannot be read
+├── InvalidRequest              it can be read, and a rule says no
+│   ├── UnsupportedTableFormat
+│   └── NotEmpty
+├── NotAuthenticated
+├── PermissionDenied
+├── NotFound
+│   ├── NoSuchCatalog
+│   ├── NoSuchSchema
+│   ├── NoSuchTable
+│   └── NoSuchStagingTable
+├── AlreadyExists
+│   ├── CatalogAlreadyExists
+│   ├── SchemaAlreadyExists
+│   └── TableAlreadyExists
+├── CommitVersionConflict       another commit won this version: rebase and retry
+├── RequirementConflict         the table is not what the caller asserted: reload and retry
+├── BacklogFull                 a bounded backlog is at its bound
+├── TooManyRequests             the server is at its bound
+├── OutcomeUnknown              it may or may not have happened: re-send the same request
+└── Unavailable                 the database or the object store does not answer
+"""
+
+from __future__ import annotations
+
+
+class TidegateError(Exception):
+    """Carries one message, written for the person who has to act on it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class MalformedRequest(TidegateError):
+    pass
+
+
+class InvalidRequest(TidegateError):
+    pass
+
+
+class UnsupportedTableFormat(InvalidRequest):
+    def __init__(self, table: object, format: str) -> None:
+        super().__init__(f"{table} is a {format} table. This call serves Delta tables only.")
+
+
+class NotEmpty(InvalidRequest):
+    def __init__(self, kind: str, name: object, holds: str) -> None:
+        super().__init__(f"{kind} {name} still holds {holds}. Drop them first, or delete with force=true.")
+
+
+class NotAuthenticated(TidegateError):
+    pass
+
+
+class PermissionDenied(TidegateError):
+    pass
+
+
+class NotFound(TidegateError):
+    pass
+
+
+class NoSuchCatalog(NotFound):
+    def __init__(self, name: object) -> None:
+        super().__init__(f"There is no catalog {name}.")
+
+
+class NoSuchSchema(NotFound):
+    def __init__(self, name: object) -> None:
+        super().__init__(f"There is no schema {name}.")
+
+
+class NoSuchTable(NotFound):
+    def __init__(self, name: object, hint: str = "") -> None:
+        super().__init__(f"There is no table {name}." + (f" {hint}" if hint else ""))
+
+
+class NoSuchStagingTable(NotFound):
+    pass
+
+
+class AlreadyExists(TidegateError):
+    kind = "object"
+
+    def __init__(self, name: object) -> None:
+        super().__init__(f"A {self.kind} named {name} already exists. Choose another name.")
+
+
+class CatalogAlreadyExists(AlreadyExists):
+    kind = "catalog"
+
+
+class SchemaAlreadyExists(AlreadyExists):
+    kind = "schema"
+
+
+class TableAlreadyExists(AlreadyExists):
+    kind = "table"
+
+
+class CommitVersionConflict(TidegateError):
+    def __init__(self, *, table: object, proposed: int, latest: int) -> None:
+        if proposed <= latest:
+            why = f"Version {proposed} of {table} is already taken"
+        else:
+            why = f"Version {proposed} of {table} would leave a gap"
+        super().__init__(f"{why}: the latest version is {latest}. Rebase and propose version {latest + 1}.")
+        self.proposed = proposed
+        self.latest = latest
+
+
+class RequirementConflict(TidegateError):
+    pass
+
+
+class BacklogFull(TidegateError):
+    pass
+
+
+class TooManyRequests(TidegateError):
+    pass
+
+
+class OutcomeUnknown(TidegateError):
+    pass
+
+
+class Unavailable(TidegateError):
+    pass
+
+
+class InternalFailure(TidegateError):
+    def __init__(self) -> None:
+        super().__init__("Something went wrong inside Tidegate; nothing was stored. The server's log has the details.")

@@ -1,0 +1,202 @@
+"""The decision: does this commit happen?
+
+    latest is 4; writers A and B both propose 5.
+    decide(table, A)   -> Ratified: latest is 5 now
+    decide(table', B)  -> Conflict(5): B rebases and proposes 6
+    A lost the answer and sends 5 again, same file -> Replay: nothing changes, A gets its success
+
+Pure: the caller holds the table's row locked, gives the state, and writes what comes back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tidegate.domain.commits import Commit
+from tidegate.domain.errors import (
+    BacklogFull,
+    CommitVersionConflict,
+    InvalidRequest,
+    NoSuchTable,
+    RequirementConflict,
+    TidegateError,
+)
+from tidegate.domain.names import TableName, Version
+from tidegate.domain.publishing import check_report, mark_published
+from tidegate.domain.requirements import Requirements, check_etag
+from tidegate.domain.tables import Table, TableType, check_metadata
+from tidegate.domain.uniform import check_uniform
+from tidegate.domain.updates import (
+    Action,
+    AddCommit,
+    ReportPublished,
+    SetSnapshotVersion,
+    apply_metadata,
+    find,
+    is_metadata_change,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One update request: shape already checked, its publication report already verified."""
+
+    name: TableName
+    principal: str
+    requirements: Requirements
+    actions: tuple[Action, ...]
+    verified: Version | None = None
+    """How far the reported publication was verified; None when nothing was reported."""
+
+    @property
+    def commit(self) -> Commit | None:
+        action = find(self.actions, AddCommit)
+        return None if action is None else action.commit
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    unpublished_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ratified:
+    """The update happened; with `commit`, that version is now the table's latest."""
+
+    table: Table
+    commit: Commit | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """It had happened before. Nothing changes."""
+
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Another commit has this version, or the one before it does not exist yet."""
+
+    latest: Version
+    error: CommitVersionConflict
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    error: TidegateError
+
+
+Decision: TypeAlias = Ratified | Replay | Conflict | Rejected
+
+
+def decide(table: Table, proposal: Proposal, *, ratified: Commit | None, limits: Limits, now: int) -> Decision:
+    """`ratified` is the commit that already holds the proposed version, if there is one."""
+    commit = proposal.commit
+    if commit is not None and ratified is not None and ratified.file_name == commit.file_name:
+        return Replay(table)
+    try:
+        check_etag(proposal.requirements, table)
+        _check_kind(table, proposal)
+        if commit is not None and commit.version != table.latest + 1:
+            error = CommitVersionConflict(table=table.name, proposed=commit.version, latest=table.latest)
+            return Conflict(table.latest, error)
+        return Ratified(_apply(table, proposal, limits=limits, now=now), commit)
+    except TidegateError as error:
+        return Rejected(error)
+
+
+def table_moved(proposal: Proposal, *, now_named: TableName | None) -> TidegateError:
+    """The name leads to another table, or to none, while the asserted one was dropped or renamed.
+
+    With a commit this is no 409: the stock client takes every 409 for a lost race and would retry for ever at
+    higher versions of a table that is not its own.
+    """
+    asserted = proposal.requirements.table_id
+    if now_named is not None:
+        return NoSuchTable(proposal.name, hint=f"The table with id {asserted} is called {now_named} now.")
+    if proposal.commit is not None:
+        return NoSuchTable(
+            proposal.name, hint=f"Another table has taken this name; the one with id {asserted} was dropped."
+        )
+    return RequirementConflict(
+        f"{proposal.name} is not the table with id {asserted}. Reload the table and decide again."
+    )
+
+
+def _check_kind(table: Table, proposal: Proposal) -> None:
+    managed = table.type is TableType.MANAGED
+    for action in proposal.actions:
+        if isinstance(action, AddCommit | ReportPublished) and not managed:
+            raise InvalidRequest(f"{action.action} is for managed tables; {table.name} is external.")
+        if isinstance(action, SetSnapshotVersion) and managed:
+            raise InvalidRequest(f"{action.action} is for external tables; {table.name} is managed.")
+
+
+def _apply(table: Table, proposal: Proposal, *, limits: Limits, now: int) -> Table:
+    table = _apply_report(table, proposal)
+    before = table.metadata
+    table = _apply_metadata_actions(table, proposal)
+    changed = is_metadata_change(before, table.metadata)
+    table = _apply_commit(table, proposal, limits=limits, changed=changed)
+    table, moved = _apply_snapshot_version(table, proposal)
+    check_metadata(table)
+    if changed or moved:
+        table = replace(table, revision=table.revision + 1, updated_at=now, updated_by=proposal.principal)
+    return table
+
+
+def _apply_report(table: Table, proposal: Proposal) -> Table:
+    report = find(proposal.actions, ReportPublished)
+    if report is None:
+        return table
+    check_report(table, report.version)
+    return table if proposal.verified is None else mark_published(table, proposal.verified)
+
+
+def _apply_metadata_actions(table: Table, proposal: Proposal) -> Table:
+    # The log of an external table is written elsewhere: there its writers' word is all there is.
+    in_log = proposal.commit is not None or table.type is TableType.EXTERNAL
+    return replace(table, metadata=apply_metadata(table.metadata, proposal.actions, in_log=in_log))
+
+
+def _apply_commit(table: Table, proposal: Proposal, *, limits: Limits, changed: bool) -> Table:
+    action = find(proposal.actions, AddCommit)
+    if action is None:
+        return table
+    commit = action.commit
+    if commit.timestamp <= table.latest_timestamp:
+        raise InvalidRequest(
+            f"The timestamp of version {commit.version} is {commit.timestamp}, but version {table.latest} has "
+            f"{table.latest_timestamp}. In-commit timestamps must rise: use a later one."
+        )
+    if len(table.unpublished) >= limits.unpublished_max:
+        raise BacklogFull(
+            f"{table.name} has {len(table.unpublished)} ratified commits that are not published yet; "
+            f"{limits.unpublished_max} is the limit. Publish them to _delta_log and report it."
+        )
+    check_uniform(
+        action.uniform,
+        properties=table.metadata.properties,
+        location=table.location,
+        version=commit.version,
+        stored=table.uniform,
+    )
+    return replace(
+        table,
+        latest=commit.version,
+        latest_timestamp=commit.timestamp,
+        unpublished=(*table.unpublished, commit),
+        uniform=action.uniform,
+        metadata_version=commit.version if changed else table.metadata_version,
+        metadata_timestamp=commit.timestamp if changed else table.metadata_timestamp,
+    )
+
+
+def _apply_snapshot_version(table: Table, proposal: Proposal) -> tuple[Table, bool]:
+    action = find(proposal.actions, SetSnapshotVersion)
+    if action is None:
+        return table, False
+    told = replace(table, metadata_version=action.version, metadata_timestamp=action.timestamp)
+    return told, told != table

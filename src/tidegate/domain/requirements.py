@@ -1,0 +1,55 @@
+"""What a caller asserts of a table before it changes it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from tidegate.domain.errors import InvalidRequest, RequirementConflict
+from tidegate.domain.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class AssertTableId:
+    type: ClassVar[str] = "assert-table-uuid"
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssertEtag:
+    type: ClassVar[str] = "assert-etag"
+    etag: str
+
+
+Requirement: TypeAlias = AssertTableId | AssertEtag
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """The id is always asserted: a cached name could otherwise reach a table made anew under it."""
+
+    table_id: str
+    etag: str | None
+
+
+def collect_requirements(requirements: Sequence[Requirement]) -> Requirements:
+    for name, count in Counter(requirement.type for requirement in requirements).items():
+        if count > 1:
+            raise InvalidRequest(f"{name} is required {count} times. Send at most one of each kind.")
+    table_id = next((r.id for r in requirements if isinstance(r, AssertTableId)), None)
+    if table_id is None:
+        raise InvalidRequest("Every update needs the requirement assert-table-uuid. Send it.")
+    return Requirements(
+        table_id=table_id.lower(),
+        etag=next((r.etag for r in requirements if isinstance(r, AssertEtag)), None),
+    )
+
+
+def check_etag(requirements: Requirements, table: Table) -> None:
+    if requirements.etag is not None and requirements.etag != table.etag:
+        raise RequirementConflict(
+            f"The metadata of {table.name} has changed: its etag is {table.etag}, not {requirements.etag[:200]}. "
+            "Reload the table and decide again."
+        )

@@ -1,0 +1,151 @@
+"""A table as the catalog knows it: its metadata, and where its log stands.
+
+    latest       the newest ratified version
+    published    every version up to this one is verified to be in _delta_log
+    unpublished  the ratified commits in between, oldest first, complete and contiguous
+
+The *revision* counts metadata changes; the etag is made of it, so it never repeats and does not depend on a clock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from tidegate.domain.columns import StructType, check_columns, check_partition_columns
+from tidegate.domain.commits import Commit
+from tidegate.domain.errors import UnsupportedTableFormat
+from tidegate.domain.names import TableId, TableName, Version
+from tidegate.domain.protocol import (
+    CLUSTERING_DOMAIN,
+    ROW_TRACKING_DOMAIN,
+    Protocol,
+    check_domain_features,
+    check_managed_contract,
+    check_protocol,
+)
+from tidegate.domain.uniform import Uniform
+
+
+class TableType(StrEnum):
+    MANAGED = "MANAGED"
+    EXTERNAL = "EXTERNAL"
+
+
+DELTA = "DELTA"
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    """What the log says of the table, and the little that only the catalog knows."""
+
+    columns: StructType
+    partition_columns: tuple[str, ...]
+    protocol: Protocol
+    properties: Mapping[str, str]
+    domains: Mapping[str, Mapping[str, Any]]
+    comment: str | None
+    catalog_properties: Mapping[str, str]
+    """Set without a commit: they never reach the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    id: TableId
+    name: TableName
+    type: TableType
+    format: str
+    location: str
+    owner: str
+    created_at: int
+    created_by: str
+    updated_at: int
+    updated_by: str
+    metadata: TableMetadata
+    revision: int
+    metadata_version: Version
+    """The last version that changed metadata."""
+    metadata_timestamp: int
+    latest: Version
+    latest_timestamp: int
+    published: Version
+    unpublished: tuple[Commit, ...]
+    uniform: Uniform | None
+
+    @property
+    def etag(self) -> str:
+        return f"{self.id}.{self.revision}"
+
+
+@dataclass(frozen=True, slots=True)
+class StagingTable:
+    """An id and a location, promised to one principal until the creation is finished."""
+
+    id: TableId
+    name: TableName
+    location: str
+    created_by: str
+    created_at: int
+
+
+def check_metadata(table: Table) -> None:
+    """What must hold after every change: sound columns, and for managed tables the whole contract."""
+    metadata = table.metadata
+    check_columns(metadata.columns)
+    check_partition_columns(metadata.columns, metadata.partition_columns)
+    if table.type is TableType.MANAGED:
+        check_managed_contract(
+            table_id=table.id,
+            protocol=metadata.protocol,
+            properties=metadata.properties,
+            domains=metadata.domains,
+        )
+    else:
+        check_protocol(metadata.protocol)
+        check_domain_features(metadata.protocol, metadata.domains)
+
+
+def require_delta(table: Table) -> Table:
+    if table.format != DELTA:
+        raise UnsupportedTableFormat(table.name, table.format)
+    return table
+
+
+_DERIVED = frozenset(
+    {
+        "delta.minReaderVersion",
+        "delta.minWriterVersion",
+        "delta.clusteringColumns",
+        "delta.rowTracking.rowIdHighWaterMark",
+        "delta.lastUpdateVersion",
+        "delta.lastCommitTimestamp",
+    }
+)
+_FEATURE_PREFIX = "delta.feature."
+
+
+def is_derived_property(key: str) -> bool:
+    """Whether the catalog makes this key up itself. Nobody may send it."""
+    return key in _DERIVED or key.startswith(_FEATURE_PREFIX)
+
+
+def served_properties(table: Table) -> dict[str, str]:
+    """The table's configuration and the derived keys, as both faces show them."""
+    metadata = table.metadata
+    served = {**metadata.catalog_properties, **metadata.properties}
+    served["delta.minReaderVersion"] = str(metadata.protocol.min_reader_version)
+    served["delta.minWriterVersion"] = str(metadata.protocol.min_writer_version)
+    for feature in sorted(metadata.protocol.features()):
+        served[_FEATURE_PREFIX + feature] = "supported"
+    clustering = metadata.domains.get(CLUSTERING_DOMAIN)
+    if clustering is not None:
+        served["delta.clusteringColumns"] = json.dumps(clustering["clusteringColumns"], separators=(",", ":"))
+    row_tracking = metadata.domains.get(ROW_TRACKING_DOMAIN)
+    if row_tracking is not None:
+        served["delta.rowTracking.rowIdHighWaterMark"] = str(row_tracking["rowIdHighWaterMark"])
+    served["delta.lastUpdateVersion"] = str(table.metadata_version)
+    served["delta.lastCommitTimestamp"] = str(table.metadata_timestamp)
+    return served

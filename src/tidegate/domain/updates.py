@@ -1,0 +1,282 @@
+"""The actions of an update request. Each checks itself and applies itself to a table's metadata.
+
+Metadata that lives in the Delta log changes only together with a commit. A comment, and a property that exists only
+in the catalog, may change alone:
+
+    set-properties {"team": "sea"}, no commit    -> a property of the catalog
+    set-properties {"team": "sea"} with a commit -> a property of the log (and no longer one of the catalog)
+    set-properties {"delta.x": ...}, no commit   -> refused: it would say something else than the log
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
+
+from tidegate.domain.columns import StructType
+from tidegate.domain.commits import Commit, check_commit
+from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.names import Version
+from tidegate.domain.protocol import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, TABLE_ID_PROPERTY, Protocol
+from tidegate.domain.tables import TableMetadata, is_derived_property
+from tidegate.domain.uniform import Uniform
+
+
+@dataclass(frozen=True, slots=True)
+class AddCommit:
+    action: ClassVar[str] = "add-commit"
+    commit: Commit
+    uniform: Uniform | None
+
+    def check(self) -> None:
+        check_commit(self.commit)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPublished:
+    """A writer's claim that every version up to this one is in `_delta_log`. Only what is verified counts."""
+
+    action: ClassVar[str] = "set-latest-backfilled-version"
+    version: Version
+
+    def check(self) -> None:
+        if self.version < 0:
+            raise InvalidRequest(f"latest-published-version is 0 or higher, not {self.version}.")
+
+
+@dataclass(frozen=True, slots=True)
+class SetSnapshotVersion:
+    """For external tables: their log is written elsewhere, and a writer tells how far it got."""
+
+    action: ClassVar[str] = "update-metadata-snapshot-version"
+    version: Version
+    timestamp: int
+
+    def check(self) -> None:
+        if self.version < 0 or self.timestamp <= 0:
+            raise InvalidRequest("last-commit-version is 0 or higher and last-commit-timestamp-ms positive.")
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    action: ClassVar[str] = "set-properties"
+    updates: Mapping[str, str]
+
+    def check(self) -> None:
+        check_property_keys(self.action, self.updates)
+
+    def apply(self, metadata: TableMetadata, *, in_log: bool) -> TableMetadata:
+        if in_log:
+            kept = {k: v for k, v in metadata.catalog_properties.items() if k not in self.updates}
+            return replace(metadata, properties={**metadata.properties, **self.updates}, catalog_properties=kept)
+        for key in self.updates:
+            _check_catalog_only(key, metadata)
+        return replace(metadata, catalog_properties={**metadata.catalog_properties, **self.updates})
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveProperties:
+    action: ClassVar[str] = "remove-properties"
+    removals: Sequence[str]
+
+    def check(self) -> None:
+        check_property_keys(self.action, self.removals)
+
+    def apply(self, metadata: TableMetadata, *, in_log: bool) -> TableMetadata:
+        gone = set(self.removals)
+        catalog = {k: v for k, v in metadata.catalog_properties.items() if k not in gone}
+        if not in_log:
+            for key in self.removals:
+                _check_catalog_only(key, metadata)
+            return replace(metadata, catalog_properties=catalog)
+        log = {k: v for k, v in metadata.properties.items() if k not in gone}
+        return replace(metadata, properties=log, catalog_properties=catalog)
+
+
+@dataclass(frozen=True, slots=True)
+class SetProtocol:
+    action: ClassVar[str] = "set-protocol"
+    protocol: Protocol
+
+    def check(self) -> None:
+        pass
+
+    def apply(self, metadata: TableMetadata, *, in_log: bool) -> TableMetadata:
+        _require_commit(self.action, in_log)
+        return replace(metadata, protocol=self.protocol)
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumns:
+    action: ClassVar[str] = "set-columns"
+    columns: StructType
+
+    def check(self) -> None:
+        pass
+
+    def apply(self, metadata: TableMetadata, *, in_log: bool) -> TableMetadata:
+        _require_commit(self.action, in_log)
+        return replace(metadata, columns=self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class SetPartitionColumns:
+    action: ClassVar[str] = "set-partition-columns"
+    partition_columns: tuple[str, ...]
+
+    def check(self) -> None:
+        pass
+
+    def apply(self, metadata: TableMetadata, *, in_log: bool) -> TableMetadata:
+        _require_commit(self.action, in_log)
+        return replace(metadata, partition_columns=self.partition_columns)
+
+
+@dataclass(frozen=True, slots=True)
+class SetComment:
+    """None clears the comment: that is what a REPLACE of a commented table sends."""
+
+    action: ClassVar[str] = "set-table-comment"
+    comment: str | None
+
+    def check(self) -> None:
+        pass
+
+    def apply(self, metadata: TableMetadata, *, in_log: bool) -> TableMetadata:
+        return replace(metadata, comment=self.comment)
+
+
+@dataclass(frozen=True, slots=True)
+class SetDomainMetadata:
+    action: ClassVar[str] = "set-domain-metadata"
+    updates: Mapping[str, Mapping[str, Any]]
+
+    def check(self) -> None:
+        if not self.updates:
+            raise InvalidRequest(f"{self.action} names no domain. Name at least one.")
+        check_domains(self.updates)
+
+    def apply(self, metadata: TableMetadata, *, in_log: bool) -> TableMetadata:
+        _require_commit(self.action, in_log)
+        return replace(metadata, domains={**metadata.domains, **self.updates})
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveDomainMetadata:
+    action: ClassVar[str] = "remove-domain-metadata"
+    domains: Sequence[str]
+
+    def check(self) -> None:
+        if not self.domains:
+            raise InvalidRequest(f"{self.action} names no domain. Name at least one.")
+
+    def apply(self, metadata: TableMetadata, *, in_log: bool) -> TableMetadata:
+        _require_commit(self.action, in_log)
+        kept = {k: v for k, v in metadata.domains.items() if k not in set(self.domains)}
+        return replace(metadata, domains=kept)
+
+
+MetadataAction: TypeAlias = (
+    SetProperties
+    | RemoveProperties
+    | SetProtocol
+    | SetColumns
+    | SetPartitionColumns
+    | SetComment
+    | SetDomainMetadata
+    | RemoveDomainMetadata
+)
+Action: TypeAlias = AddCommit | ReportPublished | SetSnapshotVersion | MetadataAction
+_A = TypeVar("_A", bound=Action)
+
+
+def check_actions(actions: Sequence[Action]) -> None:
+    """The shape rules: at least one action, at most one of each kind, no key set and removed at once."""
+    if not actions:
+        raise InvalidRequest("The request holds no update. Send at least one.")
+    for name, count in Counter(action.action for action in actions).items():
+        if count > 1:
+            raise InvalidRequest(f"{name} is sent {count} times. Send at most one of each kind.")
+    for action in actions:
+        action.check()
+    _check_overlap(find(actions, SetProperties), find(actions, RemoveProperties))
+    _check_domain_overlap(find(actions, SetDomainMetadata), find(actions, RemoveDomainMetadata))
+
+
+def find(actions: Sequence[Action], kind: type[_A]) -> _A | None:
+    return next((action for action in actions if isinstance(action, kind)), None)
+
+
+def apply_metadata(metadata: TableMetadata, actions: Sequence[Action], *, in_log: bool) -> TableMetadata:
+    """The metadata after all actions. Their order means nothing: no two of them touch the same thing."""
+    for action in actions:
+        if not isinstance(action, AddCommit | ReportPublished | SetSnapshotVersion):
+            metadata = action.apply(metadata, in_log=in_log)
+    return metadata
+
+
+def is_metadata_change(before: TableMetadata, after: TableMetadata) -> bool:
+    """Whether the etag must change. The row-tracking high-water mark moves with the data and does not count."""
+    return _without_high_water_mark(before) != _without_high_water_mark(after)
+
+
+def _without_high_water_mark(metadata: TableMetadata) -> TableMetadata:
+    return replace(metadata, domains={k: v for k, v in metadata.domains.items() if k != ROW_TRACKING_DOMAIN})
+
+
+def check_property_keys(where: str, keys: Mapping[str, str] | Sequence[str]) -> None:
+    for key in keys:
+        if not key:
+            raise InvalidRequest(f"{where} holds an empty property key. Remove it.")
+        if is_derived_property(key):
+            raise InvalidRequest(f"The property {key} is derived by the catalog. Leave it out of {where}.")
+
+
+def check_domains(domains: Mapping[str, Mapping[str, Any]]) -> None:
+    """The two domains whose content the catalog shows must have the shape that it shows."""
+    if any(not domain for domain in domains):
+        raise InvalidRequest("A domain of domain metadata has an empty name.")
+    clustering = domains.get(CLUSTERING_DOMAIN)
+    if clustering is not None and not _is_list_of_paths(clustering.get("clusteringColumns")):
+        raise InvalidRequest(f"{CLUSTERING_DOMAIN} needs clusteringColumns, a list of column paths.")
+    row_tracking = domains.get(ROW_TRACKING_DOMAIN)
+    if row_tracking is not None and type(row_tracking.get("rowIdHighWaterMark")) is not int:
+        raise InvalidRequest(f"{ROW_TRACKING_DOMAIN} needs rowIdHighWaterMark, a whole number.")
+
+
+def _is_list_of_paths(value: object) -> bool:
+    return isinstance(value, list) and all(_is_path(path) for path in cast("list[object]", value))
+
+
+def _is_path(value: object) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(part, str) for part in cast("list[object]", value))
+
+
+def _require_commit(action: str, in_log: bool) -> None:
+    if not in_log:
+        raise InvalidRequest(f"{action} changes the Delta log. Send it together with the add-commit that does so.")
+
+
+def _check_catalog_only(key: str, metadata: TableMetadata) -> None:
+    if key in metadata.properties or key.startswith("delta.") or key == TABLE_ID_PROPERTY:
+        raise InvalidRequest(
+            f"The property {key} lives in the Delta log. Change it together with the add-commit that does so."
+        )
+
+
+def _check_overlap(set_: SetProperties | None, removed: RemoveProperties | None) -> None:
+    if set_ is not None and removed is not None:
+        both = set(set_.updates) & set(removed.removals)
+        if both:
+            raise InvalidRequest(f"The property {min(both)} is set and removed at once. Decide for one.")
+
+
+def _check_domain_overlap(set_: SetDomainMetadata | None, removed: RemoveDomainMetadata | None) -> None:
+    if set_ is not None and removed is not None:
+        both = set(set_.updates) & set(removed.domains)
+        if both:
+            raise InvalidRequest(f"The domain {min(both)} is set and removed at once. Decide for one.")

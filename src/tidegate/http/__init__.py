@@ -1,0 +1,1 @@
+"""HTTP: the application, its endpoints, and the faces of the API."""

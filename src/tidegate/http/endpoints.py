@@ -1,0 +1,124 @@
+"""An endpoint: all that the router, the dispatcher and the OpenAPI document need to know about one call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from tidegate.domain.errors import (
+    InternalFailure,
+    MalformedRequest,
+    NotAuthenticated,
+    PermissionDenied,
+    TidegateError,
+    TooManyRequests,
+    Unavailable,
+)
+from tidegate.domain.names import SchemaName, TableName
+from tidegate.domain.privileges import Principal
+from tidegate.http.faces import BodyTooLarge, Face
+from tidegate.services.environment import Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, read and authenticated. `body` and `query` have the types that the endpoint declares."""
+
+    env: Environment
+    caller: Principal
+    path: dict[str, str]
+    query: Any
+    body: Any
+
+    @property
+    def schema_name(self) -> SchemaName:
+        return SchemaName(self.path["catalog"], self.path["schema"])
+
+    @property
+    def table_name(self) -> TableName:
+        return TableName(self.path["catalog"], self.path["schema"], self.path["table"])
+
+
+Handler = Callable[[Call], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    face: Face
+    method: str
+    path: str
+    """Below the face's root, with {parameters}."""
+    name: str
+    summary: str
+    handler: Handler
+    body: type | None = None
+    query: type | None = None
+    answer: type | None = None
+    """None: the answer has no body."""
+    status: int = 200
+    errors: tuple[type[TidegateError], ...] = ()
+    """Those of its own; every endpoint has the common ones too."""
+
+    @property
+    def template(self) -> str:
+        return self.face.root + self.path
+
+    def all_errors(self) -> list[type[TidegateError]]:
+        common: list[type[TidegateError]] = [NotAuthenticated, PermissionDenied, TooManyRequests]
+        reading: list[type[TidegateError]] = [MalformedRequest]
+        if self.body is not None:
+            reading.append(BodyTooLarge)
+        return [*self.errors, *reading, *common, Unavailable, InternalFailure]
+
+
+@dataclass(slots=True)
+class _Node:
+    literals: dict[str, _Node] = field(default_factory=lambda: cast("dict[str, _Node]", {}))
+    parameter: _Node | None = None
+    endpoints: dict[str, tuple[Endpoint, list[str]]] = field(
+        default_factory=lambda: cast("dict[str, tuple[Endpoint, list[str]]]", {})
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    endpoint: Endpoint
+    path: dict[str, str]
+
+
+class Router:
+    """Finds endpoints by path segments. Segments are split before they are decoded: `%2F` never makes a new one."""
+
+    def __init__(self, endpoints: list[Endpoint]) -> None:
+        self._root = _Node()
+        for endpoint in endpoints:
+            self._add(endpoint)
+
+    def find(self, method: str, segments: list[str]) -> Match | list[str] | None:
+        """The match; the methods that would match if only the method is wrong; None for an unknown path."""
+        values: list[str] = []
+        node = self._root
+        for segment in segments:
+            if segment in node.literals:
+                node = node.literals[segment]
+            elif node.parameter is not None and segment:
+                node = node.parameter
+                values.append(segment)
+            else:
+                return None
+        if method in node.endpoints:
+            endpoint, names = node.endpoints[method]
+            return Match(endpoint, dict(zip(names, values, strict=True)))
+        return sorted(node.endpoints) or None
+
+    def _add(self, endpoint: Endpoint) -> None:
+        node, names = self._root, list[str]()
+        for segment in endpoint.template.strip("/").split("/"):
+            if segment.startswith("{"):
+                names.append(segment[1:-1])
+                node.parameter = node.parameter or _Node()
+                node = node.parameter
+            else:
+                node = node.literals.setdefault(segment, _Node())
+        node.endpoints[endpoint.method] = (endpoint, names)

@@ -1,0 +1,1 @@
+"""The surrounding Unity Catalog API: catalogs, schemas, tables, metastore."""

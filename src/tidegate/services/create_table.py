@@ -1,0 +1,142 @@
+"""Creating a table: finish a staging table at version 0, or register an external one.
+
+A managed table exists from the moment its row is committed. Until then the staging table stays as it is: a request that
+is refused can be corrected and sent again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.domain.errors import InvalidRequest, NoSuchStagingTable, PermissionDenied, TableAlreadyExists
+from tidegate.domain.first_commit import check_agreement, parse_first_commit
+from tidegate.domain.locations import lies_under, normalize_location
+from tidegate.domain.names import TableId, TableName, Version, check_name
+from tidegate.domain.ports import UnitOfWork
+from tidegate.domain.privileges import Operation, Principal
+from tidegate.domain.tables import DELTA, StagingTable, Table, TableMetadata, TableType, check_metadata
+from tidegate.domain.uniform import Uniform, check_uniform
+from tidegate.domain.updates import check_domains, check_property_keys
+from tidegate.services.environment import Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    name: TableName
+    type: TableType
+    location: str
+    metadata: TableMetadata
+    timestamp: int
+    """Of version 0."""
+    uniform: Uniform | None
+
+
+async def create_table(env: Environment, caller: Principal, creation: Creation) -> Table:
+    check_name("table", creation.name.table)
+    check_property_keys("properties", creation.metadata.properties)
+    check_domains(creation.metadata.domains)
+    if creation.timestamp <= 0:
+        raise InvalidRequest(f"last-commit-timestamp-ms is positive, not {creation.timestamp}.")
+    env.authorize(caller, Operation.CREATE_TABLE, creation.name.parent)
+    if creation.type is TableType.MANAGED:
+        return await _finish_staging(env, caller, creation)
+    return await _register_external(env, caller, creation)
+
+
+async def _finish_staging(env: Environment, caller: Principal, creation: Creation) -> Table:
+    location = normalize_location(creation.location)
+
+    def look(uow: UnitOfWork) -> StagingTable:
+        uow.schemas.get(creation.name.parent)
+        if uow.tables.exists(creation.name):
+            raise TableAlreadyExists(creation.name)
+        return _find_staging(uow, location)
+
+    staging = await env.database.read(look)
+    _check_staging(staging, caller, creation)
+    table = _new_table(env, caller, creation, id=staging.id, location=staging.location)
+    await _check_first_commit(env, table, creation)
+
+    def finish(uow: UnitOfWork) -> None:
+        # Taken away and put in place together: of two that finish at once, one finds nothing to take.
+        uow.staging_tables.remove(_find_staging(uow, location))
+        uow.tables.add(table, uow.schemas.get(creation.name.parent))
+
+    await env.database.write(finish)
+    return table
+
+
+def _find_staging(uow: UnitOfWork, location: str) -> StagingTable:
+    staging = uow.staging_tables.find_by_location(location)
+    if staging is not None:
+        return staging
+    finished = uow.tables.find_by_location(location)
+    if finished is not None:
+        raise InvalidRequest(f"The staging table at {location} was finished already: it is {finished}.")
+    raise NoSuchStagingTable(f"There is no staging table at {location}. Stage the table and use the location it gets.")
+
+
+def _check_staging(staging: StagingTable, caller: Principal, creation: Creation) -> None:
+    if staging.created_by != caller.name:
+        raise PermissionDenied(f"The staging table at {staging.location} was made by somebody else. Stage your own.")
+    if staging.name != creation.name:
+        raise InvalidRequest(
+            f"The staging table at {staging.location} was made for {staging.name}, not for {creation.name}."
+        )
+
+
+async def _check_first_commit(env: Environment, table: Table, creation: Creation) -> None:
+    content = await env.delta_logs.read_published(table.location, Version(0))
+    if content is None:
+        raise InvalidRequest(
+            f"There is no _delta_log/{0:020}.json at {table.location}. Write version 0 before you create the table."
+        )
+    check_agreement(creation.metadata, timestamp=creation.timestamp, log=parse_first_commit(content))
+
+
+async def _register_external(env: Environment, caller: Principal, creation: Creation) -> Table:
+    """Its log belongs to somebody else: it is neither read nor written here."""
+    location = normalize_location(creation.location)
+    if location == env.storage_root or lies_under(location, env.storage_root):
+        raise InvalidRequest(f"{location} lies in the storage of managed tables. Put external tables elsewhere.")
+    if "catalogManaged" in creation.metadata.protocol.features():
+        raise InvalidRequest("An external table cannot have the feature 'catalogManaged'. Create a managed table.")
+    table = _new_table(env, caller, creation, id=TableId(env.new_id()), location=location)
+
+    def register(uow: UnitOfWork) -> None:
+        schema = uow.schemas.get(creation.name.parent)
+        taken = uow.tables.find_by_location(location)
+        if taken is not None:
+            raise InvalidRequest(f"The table at {location} is registered already: it is {taken}.")
+        uow.tables.add(table, schema)
+
+    await env.database.write(register)
+    return table
+
+
+def _new_table(env: Environment, caller: Principal, creation: Creation, *, id: TableId, location: str) -> Table:
+    now = env.clock()
+    table = Table(
+        id=id,
+        name=creation.name,
+        type=creation.type,
+        format=DELTA,
+        location=location,
+        owner=caller.name,
+        created_at=now,
+        created_by=caller.name,
+        updated_at=now,
+        updated_by=caller.name,
+        metadata=creation.metadata,
+        revision=1,
+        metadata_version=Version(0),
+        metadata_timestamp=creation.timestamp,
+        latest=Version(0),
+        latest_timestamp=creation.timestamp,
+        published=Version(0),
+        unpublished=(),
+        uniform=creation.uniform,
+    )
+    check_metadata(table)
+    check_uniform(creation.uniform, properties=creation.metadata.properties, location=location, version=0, stored=None)
+    return table

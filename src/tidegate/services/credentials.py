@@ -1,0 +1,37 @@
+"""Credentials: what a client needs to reach a table's files, or a place where one shall be."""
+
+from __future__ import annotations
+
+from tidegate.domain.credentials import Credential, CredentialOperation
+from tidegate.domain.errors import PermissionDenied
+from tidegate.domain.locations import normalize_location
+from tidegate.domain.names import TableId, TableName
+from tidegate.domain.privileges import Operation, Principal
+from tidegate.services.environment import Environment
+
+
+async def table_credentials(
+    env: Environment, caller: Principal, name: TableName, operation: CredentialOperation
+) -> Credential:
+    reading = operation is CredentialOperation.READ
+    env.authorize(caller, Operation.READ_TABLE if reading else Operation.MODIFY_TABLE, name)
+    table = await env.database.read(lambda uow: uow.tables.get(name))
+    return env.vendor.vend(table.location, operation)
+
+
+async def staging_credentials(env: Environment, caller: Principal, table_id: str) -> Credential:
+    """Only for the principal that staged the table."""
+    staging = await env.database.read(lambda uow: uow.staging_tables.get(TableId(table_id.lower())))
+    env.authorize(caller, Operation.FINISH_STAGING, staging.name)
+    if staging.created_by != caller.name:
+        raise PermissionDenied(f"The staging table {staging.id} was made by somebody else.")
+    return env.vendor.vend(staging.location, CredentialOperation.READ_WRITE)
+
+
+async def path_credentials(
+    env: Environment, caller: Principal, location: str, operation: CredentialOperation
+) -> Credential:
+    normal = normalize_location(location)
+    reading = operation is CredentialOperation.READ
+    env.authorize(caller, Operation.READ_LOCATION if reading else Operation.WRITE_LOCATION, normal)
+    return env.vendor.vend(normal, operation)

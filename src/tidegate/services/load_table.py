@@ -1,0 +1,13 @@
+"""Load: a table's metadata, its ratified unpublished commits and its latest version, from one snapshot."""
+
+from __future__ import annotations
+
+from tidegate.domain.names import TableName
+from tidegate.domain.privileges import Operation, Principal
+from tidegate.domain.tables import Table, require_delta
+from tidegate.services.environment import Environment
+
+
+async def load_table(env: Environment, caller: Principal, name: TableName) -> Table:
+    env.authorize(caller, Operation.READ_TABLE, name)
+    return require_delta(await env.database.read(lambda uow: uow.tables.get(name)))

@@ -1,0 +1,58 @@
+"""Listing in pages: by name, so that nothing is missed or repeated while objects come and go."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from tidegate.domain.errors import InvalidRequest
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    max_results: int | None = None
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    items: Sequence[T]
+    next_token: str | None
+
+
+def read_page(
+    request: PageRequest,
+    fetch: Callable[[str, int], Sequence[T]],
+    name_of: Callable[[T], str],
+    *,
+    size_max: int,
+) -> Page[T]:
+    """`fetch(after, limit)` gives the objects whose names follow `after`, in order."""
+    size = _page_size(request.max_results, size_max)
+    found = fetch(_decode(request.token), size + 1)
+    items = found[:size]
+    return Page(items, _encode(name_of(items[-1])) if len(found) > size else None)
+
+
+def _page_size(max_results: int | None, size_max: int) -> int:
+    if max_results is not None and max_results < 0:
+        raise InvalidRequest(f"max_results is {max_results}. Use a positive number, or 0 for the server's own.")
+    return min(max_results, size_max) if max_results else size_max
+
+
+def _encode(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
+
+
+def _decode(token: str | None) -> str:
+    if not token:
+        return ""
+    try:
+        return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode("ascii")
+    except (ValueError, binascii.Error):
+        raise InvalidRequest("The page_token is not one that this server gave out. Start again without it.") from None

@@ -1,0 +1,102 @@
+"""Schemas: create, get, list, update, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tidegate.domain.errors import NotEmpty
+from tidegate.domain.names import SchemaName, check_name
+from tidegate.domain.namespaces import Schema, new_schema
+from tidegate.domain.ports import UnitOfWork
+from tidegate.domain.privileges import Operation, Principal
+from tidegate.services.environment import Environment
+from tidegate.services.paging import Page, PageRequest, read_page
+
+
+async def create_schema(
+    env: Environment,
+    caller: Principal,
+    *,
+    name: SchemaName,
+    comment: str | None,
+    properties: Mapping[str, str],
+    storage_root: str | None,
+) -> Schema:
+    schema = new_schema(
+        id=env.new_id(),
+        name=name,
+        owner=caller.name,
+        now=env.clock(),
+        comment=comment,
+        properties=properties,
+        storage_root=storage_root,
+    )
+    env.authorize(caller, Operation.CREATE_SCHEMA, name.catalog)
+    await env.database.write(lambda uow: uow.schemas.add(schema))
+    return schema
+
+
+async def get_schema(env: Environment, caller: Principal, name: SchemaName) -> Schema:
+    env.authorize(caller, Operation.USE_SCHEMA, name)
+    return await env.database.read(lambda uow: uow.schemas.get(name))
+
+
+async def list_schemas(env: Environment, caller: Principal, catalog: str, page: PageRequest) -> Page[Schema]:
+    env.authorize(caller, Operation.USE_CATALOG, catalog)
+
+    def work(uow: UnitOfWork) -> Page[Schema]:
+        parent = uow.catalogs.get(catalog)
+        return read_page(
+            page,
+            lambda after, limit: uow.schemas.page(parent, after=after, limit=limit),
+            lambda schema: schema.name.schema,
+            size_max=env.page_size_max,
+        )
+
+    return await env.database.read(work)
+
+
+async def update_schema(
+    env: Environment,
+    caller: Principal,
+    name: SchemaName,
+    *,
+    new_name: str | None,
+    comment: str | None,
+    properties: Mapping[str, str] | None,
+) -> Schema:
+    """What is None stays as it is."""
+    if new_name is not None:
+        check_name("schema", new_name)
+    env.authorize(caller, Operation.MANAGE_SCHEMA, name)
+
+    def work(uow: UnitOfWork) -> Schema:
+        schema = uow.schemas.get(name)
+        changed = replace(
+            schema,
+            name=schema.name if new_name is None else SchemaName(name.catalog, new_name),
+            comment=schema.comment if comment is None else comment,
+            properties=schema.properties if properties is None else properties,
+            updated_at=env.clock(),
+            updated_by=caller.name,
+        )
+        uow.schemas.change(changed)
+        return changed
+
+    return await env.database.write(work)
+
+
+async def delete_schema(env: Environment, caller: Principal, name: SchemaName, *, force: bool) -> None:
+    """With `force`, its tables are dropped first."""
+    env.authorize(caller, Operation.MANAGE_SCHEMA, name)
+
+    def work(uow: UnitOfWork) -> None:
+        schema = uow.schemas.get(name)
+        tables = uow.tables.page(schema, after="", limit=1)
+        if tables and not force:
+            raise NotEmpty("Schema", name, f"tables, {tables[0].name} among them")
+        uow.tables.drop_all(schema, by=caller, now=env.clock())
+        uow.schemas.remove(schema)
+
+    await env.database.write(work)

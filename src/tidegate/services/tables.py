@@ -1,0 +1,63 @@
+"""Tables as objects of the catalog: get, list, exists, rename, drop."""
+
+from __future__ import annotations
+
+from tidegate.domain.errors import TableAlreadyExists
+from tidegate.domain.names import SchemaName, TableName, check_name
+from tidegate.domain.ports import UnitOfWork
+from tidegate.domain.privileges import Operation, Principal
+from tidegate.domain.tables import Table
+from tidegate.services.environment import Environment
+from tidegate.services.paging import Page, PageRequest, read_page
+
+
+async def get_table(env: Environment, caller: Principal, name: TableName) -> Table:
+    """Any table, whatever its format."""
+    env.authorize(caller, Operation.READ_TABLE, name)
+    return await env.database.read(lambda uow: uow.tables.get(name))
+
+
+async def list_tables(env: Environment, caller: Principal, schema: SchemaName, page: PageRequest) -> Page[Table]:
+    env.authorize(caller, Operation.USE_SCHEMA, schema)
+
+    def work(uow: UnitOfWork) -> Page[Table]:
+        parent = uow.schemas.get(schema)
+        return read_page(
+            page,
+            lambda after, limit: uow.tables.page(parent, after=after, limit=limit),
+            lambda table: table.name.table,
+            size_max=env.page_size_max,
+        )
+
+    return await env.database.read(work)
+
+
+async def table_exists(env: Environment, caller: Principal, name: TableName) -> bool:
+    env.authorize(caller, Operation.READ_TABLE, name)
+    return await env.database.read(lambda uow: uow.tables.exists(name))
+
+
+async def rename_table(env: Environment, caller: Principal, name: TableName, *, new_name: str) -> None:
+    """Within its schema. A table that is already called so is left alone."""
+    to = TableName(name.catalog, name.schema, check_name("table", new_name))
+    env.authorize(caller, Operation.MANAGE_TABLE, name)
+
+    def work(uow: UnitOfWork) -> None:
+        table = uow.tables.get(name)
+        if to == name:
+            return
+        if uow.tables.exists(to):
+            raise TableAlreadyExists(to)
+        uow.tables.rename(table, to, by=caller, now=env.clock())
+
+    await env.database.write(work)
+
+
+async def drop_table(env: Environment, caller: Principal, name: TableName) -> None:
+    """Frees the name at once. The files of an external table are never touched, those of a managed one stay for now."""
+    env.authorize(caller, Operation.MANAGE_TABLE, name)
+
+    def work(uow: UnitOfWork) -> None:
+        uow.tables.drop(uow.tables.get(name), by=caller, now=env.clock())
+
+    await env.database.write(work)

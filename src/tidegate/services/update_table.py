@@ -1,0 +1,138 @@
+"""Update: requirements and actions, all or none; the way in which commits are ratified.
+
+The publication report is verified before the request joins its group: looking at files takes time, and a group holds
+its tables' rows locked.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from tidegate.domain.commits import Commit
+from tidegate.domain.errors import InternalFailure, NoSuchTable
+from tidegate.domain.names import TableId, TableName, Version
+from tidegate.domain.ports import UnitOfWork
+from tidegate.domain.privileges import Operation, Principal
+from tidegate.domain.publishing import commits_to_verify
+from tidegate.domain.ratification import (
+    Conflict,
+    Decision,
+    Limits,
+    Proposal,
+    Ratified,
+    Rejected,
+    Replay,
+    decide,
+    table_moved,
+)
+from tidegate.domain.requirements import Requirement, Requirements, collect_requirements
+from tidegate.domain.tables import Table, require_delta
+from tidegate.domain.updates import Action, ReportPublished, check_actions, find
+from tidegate.services.environment import Environment
+
+log = logging.getLogger(__name__)
+
+
+async def update_table(
+    env: Environment,
+    caller: Principal,
+    name: TableName,
+    *,
+    requirements: Sequence[Requirement],
+    actions: Sequence[Action],
+) -> Table:
+    needed = collect_requirements(requirements)
+    check_actions(actions)
+    env.authorize(caller, Operation.MODIFY_TABLE, name)
+    proposal = Proposal(
+        name=name,
+        principal=caller.name,
+        requirements=needed,
+        actions=tuple(actions),
+        verified=await _verify_report(env, name, needed, find(actions, ReportPublished)),
+    )
+    match await env.database.ratify(proposal):
+        case Ratified(table) | Replay(table):
+            return table
+        case Conflict(_, error):
+            raise error
+        case Rejected(error):
+            raise error
+
+
+async def _verify_report(
+    env: Environment, name: TableName, needed: Requirements, report: ReportPublished | None
+) -> Version | None:
+    """How far the published files were seen to hold the ratified bytes, in order and without a gap."""
+    if report is None or report.version == 0:
+        return None
+    try:
+        table = await env.database.read(lambda uow: uow.tables.get(name))
+    except NoSuchTable:
+        return None
+    if table.id != needed.table_id:
+        return None
+    verified = table.published
+    for commit in commits_to_verify(table, report.version):
+        if not await env.delta_logs.is_published(table.location, commit):
+            break
+        verified = commit.version
+    return verified
+
+
+def ratify_group(uow: UnitOfWork, proposals: Sequence[Proposal], *, limits: Limits, now: int) -> list[Decision]:
+    """Decides the proposals one after the other against the locked rows of their tables, and writes the outcome."""
+    locked = uow.tables.lock([TableId(proposal.requirements.table_id) for proposal in proposals])
+    ratified = dict(uow.tables.ratified(_versions_taken(proposals, locked)))
+    current, won = dict(locked), list[tuple[TableId, Commit]]()
+    decisions: list[Decision] = []
+    for proposal in proposals:
+        table = current.get(TableId(proposal.requirements.table_id))
+        if table is None or table.name != proposal.name:
+            decisions.append(_lost(uow, proposal, table))
+            continue
+        decision = _decide_one(table, proposal, ratified, limits=limits, now=now)
+        if isinstance(decision, Ratified):
+            current[table.id] = decision.table
+            if decision.commit is not None:
+                won.append((table.id, decision.commit))
+                ratified[table.id, decision.commit.version] = decision.commit
+        decisions.append(decision)
+    uow.tables.save(locked, current, won)
+    return decisions
+
+
+def _decide_one(
+    table: Table,
+    proposal: Proposal,
+    ratified: dict[tuple[TableId, Version], Commit],
+    *,
+    limits: Limits,
+    now: int,
+) -> Decision:
+    holder = None if proposal.commit is None else ratified.get((table.id, proposal.commit.version))
+    try:
+        return decide(require_delta(table), proposal, ratified=holder, limits=limits, now=now)
+    except Exception:
+        # A defect must not take the neighbours in the group down with it.
+        log.exception("deciding on %s failed", proposal.name)
+        return Rejected(InternalFailure())
+
+
+def _versions_taken(proposals: Sequence[Proposal], locked: Mapping[TableId, Table]) -> list[tuple[TableId, Version]]:
+    """The proposed versions that some commit already holds: candidates for a replay."""
+    taken: list[tuple[TableId, Version]] = []
+    for proposal in proposals:
+        table = locked.get(TableId(proposal.requirements.table_id))
+        if table is not None and proposal.commit is not None and proposal.commit.version <= table.latest:
+            taken.append((table.id, proposal.commit.version))
+    return taken
+
+
+def _lost(uow: UnitOfWork, proposal: Proposal, table: Table | None) -> Rejected:
+    if table is not None:
+        return Rejected(table_moved(proposal, now_named=table.name))
+    if uow.tables.exists(proposal.name):
+        return Rejected(table_moved(proposal, now_named=None))
+    return Rejected(NoSuchTable(proposal.name))

@@ -1,0 +1,191 @@
+"""Every setting: its name, its type, its default and what it is for.
+
+A value comes from the first of these that has one:
+
+    1. a flag on the command line             --port 8081
+    2. an environment variable                TIDEGATE_PORT=8081
+    3. the TOML file (config)                 port = 8081
+    4. the default
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import ipaddress
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.locations import normalize_location
+
+DEFAULT_HOME = Path("~/.tidegate")
+_MIB = 1024 * 1024
+
+
+def _setting(default: Any, help: str, *, low: int | None = None, high: int | None = None, secret: bool = False) -> Any:
+    return field(default=default, metadata={"help": help, "low": low, "high": high, "secret": secret})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    home: Path = _setting(DEFAULT_HOME, "Folder of the embedded database, the admin token and local tables.")
+    config: Path = _setting(Path(), "TOML file with settings. Default: tidegate.toml in home, if it is there.")
+    host: str = _setting("127.0.0.1", "Address to listen on.")
+    port: int = _setting(8080, "Port to listen on; 0 takes a free one.", low=0, high=65535)
+    database: str = _setting(
+        "", "Database URL, sqlite:////file or postgresql://user@host/name. Default: catalog.db in home.", secret=True
+    )
+    storage_root: str = _setting("", "Location of managed tables. Default: the folder tables in home.")
+    auth: str = _setting("token", "token: a bearer token on every call. none: no check, on loopback addresses only.")
+    log_level: str = _setting("info", "How much to log: debug, info, warning or error.")
+    unpublished_commits_max: int = _setting(
+        1000, "Ratified commits of one table that may wait to be published; beyond it commits get a 429.", low=1
+    )
+    staging_tables_max: int = _setting(
+        10_000, "Staging tables that may wait to be finished; beyond it staging gets a 429.", low=1
+    )
+    body_bytes_max: int = _setting(8 * _MIB, "Largest request body; beyond it requests get a 413.", low=1024)
+    commit_bytes_max: int = _setting(
+        64 * _MIB, "Largest commit file that the server reads; a larger version 0 is refused.", low=1024
+    )
+    requests_in_flight_max: int = _setting(1000, "Requests worked on at once; beyond it they get a 429.", low=1)
+    group_max: int = _setting(256, "Commits that one database transaction takes at most.", low=1, high=10_000)
+    page_size_max: int = _setting(1000, "Objects on one page of a listing, at most.", low=1, high=100_000)
+    read_connections: int = _setting(4, "Database connections, and threads, that read.", low=1, high=256)
+    shutdown_seconds_max: int = _setting(30, "How long a stopping server waits for requests in flight.", low=1)
+
+    @property
+    def database_url(self) -> str:
+        return self.database or f"sqlite:///{self.home}/catalog.db"
+
+    @property
+    def storage_location(self) -> str:
+        return normalize_location(self.storage_root or f"file://{self.home}/tables")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    settings: Settings
+    sources: Mapping[str, str]
+    """For each setting, where its value came from."""
+
+
+def load_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Loaded:
+    """`flags` holds what was given on the command line; None means not given. Raises InvalidRequest."""
+    given: dict[str, tuple[Any, str]] = {}
+    for name in names():
+        variable = variable_of(name)
+        if flags.get(name) is not None:
+            given[name] = flags[name], f"flag {flag_of(name)}"
+        elif variable in environ:
+            given[name] = environ[variable], f"environment variable {variable}"
+    file = _config_file(given)
+    if file is not None:
+        for name, value in _read_toml(file).items():
+            given.setdefault(name, (value, f"file {file}"))
+    values = {name: _convert(name, value) for name, (value, _) in given.items()}
+    values["home"] = Path(values.get("home", DEFAULT_HOME)).expanduser().absolute()
+    settings = Settings(**values)
+    _check(settings)
+    return Loaded(settings, {name: given[name][1] if name in given else "default" for name in names()})
+
+
+def names() -> list[str]:
+    return [described.name for described in dataclasses.fields(Settings)]
+
+
+def variable_of(name: str) -> str:
+    return f"TIDEGATE_{name.upper()}"
+
+
+def flag_of(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def help_of(name: str) -> str:
+    return _field(name).metadata["help"]
+
+
+def shown(settings: Settings, name: str) -> str:
+    """The value as it may be shown to anybody: without passwords."""
+    value = str(settings.database_url if name == "database" else getattr(settings, name))
+    if name == "storage_root":
+        value = settings.storage_location
+    if _field(name).metadata["secret"] and "@" in value:
+        scheme, _, rest = value.partition("://")
+        user, _, host = rest.rpartition("@")
+        return f"{scheme}://{user.partition(':')[0]}:***@{host}" if ":" in user else value
+    return "" if name == "config" and value == "." else value
+
+
+def _field(name: str) -> dataclasses.Field[Any]:
+    return next(described for described in dataclasses.fields(Settings) if described.name == name)
+
+
+def _config_file(given: Mapping[str, tuple[Any, str]]) -> Path | None:
+    if "config" in given:
+        return Path(given["config"][0]).expanduser()
+    home = Path(given["home"][0]) if "home" in given else DEFAULT_HOME
+    usual = home.expanduser() / "tidegate.toml"
+    return usual if usual.is_file() else None
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(file.read_text())
+    except OSError as error:
+        raise InvalidRequest(f"The settings file {file} cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"The settings file {file} is not TOML: {error}.") from None
+    for name in values:
+        if name not in names() or name == "config":
+            near = difflib.get_close_matches(name, names(), n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise InvalidRequest(f"{file} holds {name!r}, which is not a setting.{hint}")
+    return values
+
+
+def _convert(name: str, value: Any) -> Any:
+    wanted = get_type_hints(Settings)[name]
+    if wanted is int:
+        return _whole_number(name, value)
+    if not isinstance(value, str | Path):
+        raise InvalidRequest(f"The setting {name} is a text, not {value!r}.")
+    return wanted(value)
+
+
+def _whole_number(name: str, value: Any) -> int:
+    try:
+        number = int(str(value))
+    except ValueError:
+        raise InvalidRequest(f"The setting {name} is a whole number, not {value!r}.") from None
+    low, high = _field(name).metadata["low"], _field(name).metadata["high"]
+    if (low is not None and number < low) or (high is not None and number > high):
+        allowed = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise InvalidRequest(f"The setting {name} must be {allowed}, not {number}.")
+    return number
+
+
+def _check(settings: Settings) -> None:
+    if settings.auth not in {"token", "none"}:
+        raise InvalidRequest(f"The setting auth is 'token' or 'none', not {settings.auth!r}.")
+    if settings.log_level not in {"debug", "info", "warning", "error"}:
+        raise InvalidRequest(f"log_level is debug, info, warning or error, not {settings.log_level!r}.")
+    if settings.auth == "none" and not is_loopback(settings.host):
+        raise InvalidRequest(
+            f"Without authentication the server listens on loopback addresses only, not on {settings.host}. "
+            "Use --host 127.0.0.1, or --auth token."
+        )
+    if not settings.storage_location.startswith("file://"):
+        raise InvalidRequest(f"storage_root is {settings.storage_location}; only file:// locations are supported.")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,1 @@
+"""Object stores and the layout of a Delta log in them."""

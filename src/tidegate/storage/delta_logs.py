@@ -1,0 +1,58 @@
+"""The logs of tables, read from the object store that their location names.
+
+<location>/_delta_log/00000000000000000007.json                       published
+<location>/_delta_log/_staged_commits/00000000000000000008.<uuid>.json  staged
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from obstore.exceptions import BaseError
+from obstore.store import LocalStore
+
+from tidegate.domain.commits import Commit, published_name
+from tidegate.domain.errors import InvalidRequest, Unavailable
+from tidegate.domain.names import Version
+
+_LOG = "_delta_log"
+
+
+class ObjectStoreDeltaLogs:
+    """Reads at most `bytes_max` of a file: what is larger is refused, not held in memory."""
+
+    def __init__(self, *, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+
+    async def read_published(self, location: str, version: Version) -> bytes | None:
+        return await self._read(location, f"{_LOG}/{published_name(version)}")
+
+    async def is_published(self, location: str, commit: Commit) -> bool:
+        published = await self._read(location, f"{_LOG}/{published_name(commit.version)}")
+        if published is None or len(published) != commit.file_size:
+            return False
+        return published == await self._read(location, f"{_LOG}/_staged_commits/{commit.file_name}")
+
+    async def _read(self, location: str, path: str) -> bytes | None:
+        store = _open(location)
+        if store is None:
+            return None
+        try:
+            found = await store.get_async(path)
+            if found.meta["size"] > self._bytes_max:
+                raise InvalidRequest(
+                    f"{path} has {found.meta['size']} bytes; this server reads at most {self._bytes_max} of a commit."
+                )
+            return bytes(await found.bytes_async())
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError) as error:
+            raise Unavailable(f"{location}/{path} cannot be read ({type(error).__name__}). Check the store.") from error
+
+
+def _open(location: str) -> LocalStore | None:
+    """The store below a location; None where there is nothing yet."""
+    if not location.startswith("file://"):
+        raise InvalidRequest(f"{location} is on a store that this server cannot read. Only file:// is supported.")
+    folder = Path(location.removeprefix("file://"))
+    return LocalStore(folder) if folder.is_dir() else None

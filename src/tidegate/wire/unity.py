@@ -1,0 +1,148 @@
+"""The surrounding Unity Catalog API: the JSON of catalogs, schemas and tables."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+
+
+class CreateCatalog(Struct, frozen=True):
+    name: str
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+    storage_root: str | None = None
+
+
+class UpdateCatalog(Struct, frozen=True):
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+    new_name: str | None = None
+
+
+class CatalogInfo(Struct, frozen=True):
+    name: str
+    comment: str | None
+    properties: dict[str, str]
+    owner: str
+    created_at: int
+    created_by: str
+    updated_at: int
+    updated_by: str
+    id: str
+    storage_root: str | None
+    storage_location: str | None
+
+
+class CatalogList(Struct, frozen=True):
+    catalogs: list[CatalogInfo]
+    next_page_token: str | None
+
+
+class CreateSchema(Struct, frozen=True):
+    name: str
+    catalog_name: str
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+    storage_root: str | None = None
+
+
+class UpdateSchema(Struct, frozen=True):
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+    new_name: str | None = None
+
+
+class SchemaInfo(Struct, frozen=True):
+    name: str
+    catalog_name: str
+    comment: str | None
+    properties: dict[str, str]
+    full_name: str
+    owner: str
+    created_at: int
+    created_by: str
+    updated_at: int
+    updated_by: str
+    schema_id: str
+    storage_root: str | None
+    storage_location: str | None
+
+
+class SchemaList(Struct, frozen=True):
+    schemas: list[SchemaInfo]
+    next_page_token: str | None
+
+
+class ColumnInfo(Struct, frozen=True):
+    name: str
+    type_text: str
+    type_json: str
+    type_name: str
+    type_precision: int | None
+    type_scale: int | None
+    type_interval_type: str | None
+    position: int
+    comment: str | None
+    nullable: bool
+    partition_index: int | None
+
+
+class TableInfo(Struct, frozen=True):
+    name: str
+    catalog_name: str
+    schema_name: str
+    table_type: str
+    data_source_format: str
+    columns: list[ColumnInfo]
+    storage_location: str
+    comment: str | None
+    properties: dict[str, str]
+    owner: str
+    created_at: int
+    created_by: str
+    updated_at: int
+    updated_by: str
+    table_id: str
+
+
+class TableList(Struct, frozen=True):
+    tables: list[TableInfo]
+    next_page_token: str | None
+
+
+class MetastoreSummary(Struct, frozen=True):
+    metastore_id: str
+
+
+class Empty(Struct, frozen=True):
+    """An answer that says no more than that it happened."""
+
+
+class PageQuery(Struct, frozen=True):
+    max_results: Int32 | None = None
+    page_token: str | None = None
+
+
+class SchemasQuery(Struct, frozen=True):
+    catalog_name: str
+    max_results: Int32 | None = None
+    page_token: str | None = None
+
+
+class TablesQuery(Struct, frozen=True):
+    catalog_name: str
+    schema_name: str
+    max_results: Int32 | None = None
+    page_token: str | None = None
+
+
+class DeleteQuery(Struct, frozen=True):
+    force: bool = False
+
+
+class ErrorResponse(Struct, frozen=True):
+    error_code: str
+    message: str
