@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 import sys
+from types import FrameType
 
 import typer
 import uvicorn
@@ -13,6 +14,7 @@ import uvicorn
 from tidegate.cli import flags
 from tidegate.compose import TOKEN_FILE, build_server, prepare
 from tidegate.domain.errors import InvalidRequest, TidegateError
+from tidegate.http.protocol import Http1Protocol
 from tidegate.settings import Settings
 
 
@@ -60,11 +62,11 @@ def run(settings: Settings) -> None:
     _announce(settings, listening.getsockname()[1])
     for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
         # uvicorn finishes what was accepted, then raises the signal again: a stop that was asked for is no failure.
-        signal.signal(asked_to_stop, lambda *_: sys.exit(0))
+        signal.signal(asked_to_stop, _exit)
     uvicorn.Server(
         uvicorn.Config(
             server.app,
-            http="httptools",
+            http=Http1Protocol,
             loop="auto",
             ws="none",
             lifespan="on",
@@ -75,6 +77,10 @@ def run(settings: Settings) -> None:
             timeout_graceful_shutdown=settings.shutdown_seconds_max,
         )
     ).run(sockets=[listening])
+
+
+def _exit(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(0)
 
 
 def _listen(settings: Settings) -> socket.socket:

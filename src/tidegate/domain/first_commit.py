@@ -40,7 +40,7 @@ def parse_first_commit(content: bytes) -> FirstCommit:
         for name, action in _parse_line(line, number).items():
             if name == "domainMetadata":
                 if not action.get("removed"):
-                    domains[str(action.get("domain"))] = _parse_json(action.get("configuration"), "domainMetadata")
+                    domains[str(action.get("domain"))] = _parse_domain(action)
             elif name in _READ:
                 actions[name] = action
     for name in ("commitInfo", "protocol", "metaData"):
@@ -84,6 +84,14 @@ def _parse_json(text: object, what: str) -> Any:
         return json.loads(cast("str", text))
     except (ValueError, TypeError, RecursionError):
         raise InvalidRequest(f"The {what} in version 0 of the log is not JSON.") from None
+
+
+def _parse_domain(action: Mapping[str, Any]) -> dict[str, Any]:
+    configuration = _parse_json(action.get("configuration"), "domainMetadata")
+    if not isinstance(configuration, dict):
+        raise InvalidRequest("The domainMetadata in version 0 of the log is not a JSON object.")
+    # The stock client repeats the domain's name inside its configuration, and leaves it out of its requests.
+    return {k: v for k, v in cast("dict[str, Any]", configuration).items() if k != "domainName"}
 
 
 def _first_commit(actions: Mapping[str, Mapping[str, Any]], domains: Mapping[str, Mapping[str, Any]]) -> FirstCommit:
