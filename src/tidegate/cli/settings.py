@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
 from tidegate.cli import flags
 from tidegate.settings import names, shown
@@ -34,9 +33,7 @@ def settings(
         auth=auth,
         log_level=log_level,
     )
-    piped = not Console().is_terminal
-    table = Table("setting", "value", "from", box=None, pad_edge=False)
-    for name in names():
-        table.add_row(name, shown(loaded.settings, name), loaded.sources[name])
-    # A pipe has no width: cut nothing there.
-    Console(width=1000 if piped else None, soft_wrap=piped).print(table)
+    rows = [(name, shown(loaded.settings, name), loaded.sources[name]) for name in names()]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    for name, value, source in [("setting", "value", "from"), *rows]:
+        typer.echo(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {source}")

@@ -13,9 +13,10 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy.exc import DBAPIError
 
 from tidegate.db.engines import parse_url, writing_engine
-from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.errors import InvalidRequest, Unavailable
 
 _TURNS = 7_455_012_026
 """The advisory lock under which PostgreSQL lets one server migrate at a time; any number that is ours alone."""
@@ -32,6 +33,9 @@ def migrate(url: str) -> None:
             config = alembic_config(connection)
             _refuse_newer(connection, ScriptDirectory.from_config(config))
             command.upgrade(config, "head")
+    except DBAPIError as error:
+        reason = str(error.orig).strip().partition("\n")[0]
+        raise Unavailable(f"The database cannot be used, and was not changed: {reason}") from error
     finally:
         engine.dispose()
 
