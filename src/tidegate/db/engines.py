@@ -19,6 +19,9 @@ from tidegate.domain.errors import InvalidRequest
 
 BUSY_WAIT_MS = 30_000
 
+_PATIENCE = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+"""A PostgreSQL server that vanished from the network is noticed within half a minute, not within hours."""
+
 
 def parse_url(text: str) -> URL:
     """The database's URL with its driver filled in, or InvalidRequest for what we cannot run on."""
@@ -44,7 +47,14 @@ def writing_engine(url: URL) -> sa.Engine:
         engine = sa.create_engine(url, pool_size=1, max_overflow=1)
         _prepare_sqlite(engine, begin="BEGIN IMMEDIATE")
         return engine
-    return sa.create_engine(url, pool_size=2, max_overflow=2, pool_pre_ping=True, isolation_level="READ COMMITTED")
+    return sa.create_engine(
+        url,
+        pool_size=2,
+        max_overflow=2,
+        pool_pre_ping=True,
+        isolation_level="READ COMMITTED",
+        connect_args=_PATIENCE,
+    )
 
 
 def reading_engine(url: URL, *, connections: int) -> sa.Engine:
@@ -58,6 +68,7 @@ def reading_engine(url: URL, *, connections: int) -> sa.Engine:
         max_overflow=0,
         pool_pre_ping=True,
         isolation_level="REPEATABLE READ",
+        connect_args=_PATIENCE,
         execution_options={"postgresql_readonly": True},
     )
 

@@ -152,11 +152,11 @@ class SqlTables:
         return {(TableId(row.table_id), Version(row.version)): _commit(row) for row in self._connection.execute(query)}
 
     def save(self, before: Mapping[TableId, Table], after: Mapping[TableId, Table], won: Commits) -> None:
-        changed = [table for id, table in sorted(after.items()) if table != before[id]]
+        changed = [table for id, table in sorted(after.items()) if table is not before[id]]
         documents = [
             {"of_table": table.id, "new_document": encode_metadata(table.metadata)}
             for table in changed
-            if table.metadata != before[table.id].metadata
+            if table.metadata is not before[table.id].metadata
         ]
         if won:
             self._connection.execute(commits.insert(), [_commit_row(id, commit) for id, commit in won])

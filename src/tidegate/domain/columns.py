@@ -18,9 +18,9 @@ NESTING_MAX = 64
 _NUMBERS = frozenset({"long", "integer", "short", "byte", "float", "double"})
 _TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 _PRIMITIVES = _NUMBERS | _TIMES | {"string", "boolean", "binary", "variant", "void"}
-_DECIMAL = re.compile(r"decimal\((\d{1,2}), ?(\d{1,2})\)")
+_DECIMAL = re.compile(r"decimal\(([0-9]{1,2}), ?([0-9]{1,2})\)")
 _PARAMETRISED = re.compile(
-    r"(var)?char\(\d+\)|interval( (year|month|day|hour|minute|second)( to (month|hour|minute|second))?)?"
+    r"(var)?char\([0-9]+\)|interval( (year|month|day|hour|minute|second)( to (month|hour|minute|second))?)?"
     r"|(geometry|geography)(\([^()]{1,64}\))?|string collate \S{1,128}"
 )
 
@@ -83,10 +83,10 @@ def _check_struct(struct: StructType, *, path: str, depth: int) -> None:
         where = f"{path}{field.name}"
         if not field.name:
             raise InvalidRequest(f"A column {f'below {path[:-1]} ' if path else ''}has an empty name.")
-        if field.name.lower() in seen:
-            raise InvalidRequest(
-                f"Columns {path}{seen[field.name.lower()]} and {where} differ in case only. Rename one of them."
-            )
+        other = seen.get(field.name.lower())
+        if other is not None:
+            alike = "are called the same" if other == field.name else "differ in case only"
+            raise InvalidRequest(f"Columns {path}{other} and {where} {alike}. Rename one of them.")
         seen[field.name.lower()] = field.name
         _check_type(field.type, where=where, depth=depth)
 
@@ -151,7 +151,7 @@ def _parse(node: object, *, depth: int) -> DataType:
                 )
             case other:
                 raise InvalidRequest(f"The schema holds the unknown type {other!r}.")
-    except (KeyError, TypeError) as missing:
+    except (KeyError, TypeError, ValueError) as missing:
         raise InvalidRequest(f"The schema is not a Delta schema: {missing} is missing or misshapen.") from None
 
 

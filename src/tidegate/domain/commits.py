@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.names import Version
 
-_STAGED = re.compile(r"(\d{20})\.[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.json")
+_STAGED = re.compile(r"([0-9]{20})\.[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.json")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from tidegate.domain.columns import DataType, Field, StructType, log_schema, parse_log_schema
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.json_values import same_json
 from tidegate.domain.protocol import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, Protocol
 from tidegate.domain.tables import TableMetadata, is_derived_property
 
@@ -61,7 +62,7 @@ def check_agreement(declared: TableMetadata, *, timestamp: int, log: FirstCommit
     if timestamp != log.timestamp:
         _differ("last-commit-timestamp-ms", timestamp, log.timestamp)
     for domain in sorted({*declared.domains, *(d for d in _SHOWN_DOMAINS if d in log.domains)}):
-        if declared.domains.get(domain) != log.domains.get(domain):
+        if not same_json(declared.domains.get(domain), log.domains.get(domain)):
             _differ(f"domain metadata {domain}", declared.domains.get(domain), log.domains.get(domain))
 
 
@@ -172,11 +173,11 @@ def _schema_difference(declared: StructType, log: StructType, *, path: str) -> s
 def _field_difference(declared: Field, log: Field, *, path: str) -> str | None:
     if declared.nullable != log.nullable:
         return f"{path} has nullable={declared.nullable} in the request and {log.nullable} in the log"
-    if dict(declared.metadata) != dict(log.metadata):
+    if not same_json(declared.metadata, log.metadata):
         return f"{path} has other metadata in the request than in the log"
     if isinstance(declared.type, StructType) and isinstance(log.type, StructType):
         return _schema_difference(declared.type, log.type, path=f"{path}.")
-    if declared.type != log.type:
+    if not same_json(log_schema(declared.type), log_schema(log.type)):
         return f"{path} is {_type_text(declared.type)} in the request and {_type_text(log.type)} in the log"
     return None
 

@@ -31,7 +31,7 @@ def normalize_location(location: str) -> str:
         raise InvalidRequest(f"{location[:200]!r} holds '?' or '#'. A location is a path without a query.")
     authority, path = _split(match["scheme"], match["rest"], location)
     segments = [segment for segment in path.split("/") if segment]
-    if any(unquote(segment) in {".", ".."} for segment in segments):
+    if any(segment in {".", ".."} for segment in unquote(path).split("/")):
         raise InvalidRequest(f"{location[:200]!r} holds '.' or '..' as a path segment. Write the plain path.")
     if not segments and match["scheme"] == "file":
         raise InvalidRequest("A location cannot be the root of the file system.")

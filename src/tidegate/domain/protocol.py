@@ -66,7 +66,13 @@ def required_properties(table_id: str) -> dict[str, str]:
 
 
 def check_protocol(protocol: Protocol) -> None:
-    """What Delta itself demands: every reader feature is a writer feature too."""
+    """What Delta itself demands: versions from 1 on, and every reader feature is a writer feature too."""
+    for name, version in (
+        ("min-reader-version", protocol.min_reader_version),
+        ("min-writer-version", protocol.min_writer_version),
+    ):
+        if version < 1:
+            raise InvalidRequest(f"The protocol's {name} is 1 or higher, not {version}.")
     stray = protocol.reader_features - protocol.writer_features
     if stray:
         raise InvalidRequest(

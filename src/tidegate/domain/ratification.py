@@ -141,7 +141,8 @@ def _apply(table: Table, proposal: Proposal, *, limits: Limits, now: int) -> Tab
     changed = is_metadata_change(before, table.metadata)
     table = _apply_commit(table, proposal, limits=limits, changed=changed)
     table, moved = _apply_snapshot_version(table, proposal)
-    check_metadata(table)
+    if table.metadata is not before:
+        check_metadata(table)
     if changed or moved:
         table = replace(table, revision=table.revision + 1, updated_at=now, updated_by=proposal.principal)
     return table

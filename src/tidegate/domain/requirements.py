@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ class AssertEtag:
     etag: str
 
 
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 Requirement: TypeAlias = AssertTableId | AssertEtag
 
 
@@ -41,6 +43,8 @@ def collect_requirements(requirements: Sequence[Requirement]) -> Requirements:
     table_id = next((r.id for r in requirements if isinstance(r, AssertTableId)), None)
     if table_id is None:
         raise InvalidRequest("Every update needs the requirement assert-table-uuid. Send it.")
+    if not _UUID.fullmatch(table_id):
+        raise InvalidRequest(f"{table_id[:100]!r} in assert-table-uuid is not a UUID. Send the table's id.")
     return Requirements(
         table_id=table_id.lower(),
         etag=next((r.etag for r in requirements if isinstance(r, AssertEtag)), None),

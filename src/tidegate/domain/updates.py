@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
-from tidegate.domain.columns import StructType
+from tidegate.domain.columns import StructType, log_schema
 from tidegate.domain.commits import Commit, check_commit
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.json_values import canonical_json
 from tidegate.domain.names import Version
 from tidegate.domain.protocol import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, TABLE_ID_PROPERTY, Protocol
 from tidegate.domain.tables import TableMetadata, is_derived_property
@@ -219,11 +220,20 @@ def apply_metadata(metadata: TableMetadata, actions: Sequence[Action], *, in_log
 
 def is_metadata_change(before: TableMetadata, after: TableMetadata) -> bool:
     """Whether the etag must change. The row-tracking high-water mark moves with the data and does not count."""
-    return _without_high_water_mark(before) != _without_high_water_mark(after)
+    return before is not after and _fingerprint(before) != _fingerprint(after)
 
 
-def _without_high_water_mark(metadata: TableMetadata) -> TableMetadata:
-    return replace(metadata, domains={k: v for k, v in metadata.domains.items() if k != ROW_TRACKING_DOMAIN})
+def _fingerprint(metadata: TableMetadata) -> tuple[object, ...]:
+    domains = {k: v for k, v in metadata.domains.items() if k != ROW_TRACKING_DOMAIN}
+    return (
+        canonical_json(log_schema(metadata.columns)),
+        canonical_json(domains),
+        metadata.partition_columns,
+        metadata.protocol,
+        metadata.properties,
+        metadata.comment,
+        metadata.catalog_properties,
+    )
 
 
 def check_property_keys(where: str, keys: Mapping[str, str] | Sequence[str]) -> None:

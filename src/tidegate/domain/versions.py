@@ -12,7 +12,7 @@ from tidegate.domain.errors import InvalidRequest
 SUPPORTED: dict[int, int] = {1: 0}
 """Major version to the highest minor that we serve."""
 
-_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})")
+_VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 
 
 def negotiate(offered: str) -> str:
