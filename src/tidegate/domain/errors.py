@@ -21,7 +21,8 @@ TidegateError
 ├── BacklogFull                 a bounded backlog is at its bound
 ├── TooManyRequests             the server is at its bound
 ├── OutcomeUnknown              it may or may not have happened: re-send the same request
-└── Unavailable                 the database or the object store does not answer
+├── Unavailable                 the database or the object store does not answer
+└── InternalFailure             a defect of ours; nothing was stored
 """
 
 from __future__ import annotations

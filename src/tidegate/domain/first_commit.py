@@ -27,16 +27,16 @@ class FirstCommit:
     partition_columns: tuple[str, ...]
     protocol: Protocol
     properties: Mapping[str, str]
-    domains: Mapping[str, Mapping[str, Any]]
+    domains: Mapping[str, Any]
     timestamp: int
 
 
 def parse_first_commit(content: bytes) -> FirstCommit:
     """Reads the actions that speak of the table as a whole; those that speak of files are passed over."""
     actions: dict[str, dict[str, Any]] = {}
-    domains: dict[str, Mapping[str, Any]] = {}
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        if not line.strip() or not _may_matter(line):
+    domains: dict[str, Any] = {}
+    for number, line in enumerate(map(bytes.strip, content.split(b"\n")), start=1):
+        if not line or _speaks_of_files(line):
             continue
         for name, action in _parse_line(line, number).items():
             if name == "domainMetadata":
@@ -62,12 +62,14 @@ def check_agreement(declared: TableMetadata, *, timestamp: int, log: FirstCommit
     if timestamp != log.timestamp:
         _differ("last-commit-timestamp-ms", timestamp, log.timestamp)
     for domain in sorted({*declared.domains, *(d for d in _SHOWN_DOMAINS if d in log.domains)}):
-        if not same_json(declared.domains.get(domain), log.domains.get(domain)):
+        if not same_json(_without_name(declared.domains.get(domain)), log.domains.get(domain)):
             _differ(f"domain metadata {domain}", declared.domains.get(domain), log.domains.get(domain))
 
 
-def _may_matter(line: bytes) -> bool:
-    return any(f'"{name}"'.encode() in line[:64] for name in _READ)
+def _speaks_of_files(line: bytes) -> bool:
+    """Told by its looks, because there may be very many of them; a line that was cut off is read, and refused."""
+    whole = line.startswith(b"{") and line.endswith(b"}")
+    return whole and not any(f'"{name}"'.encode() in line[:64] for name in _READ)
 
 
 def _parse_line(line: bytes, number: int) -> dict[str, dict[str, Any]]:
@@ -87,15 +89,25 @@ def _parse_json(text: object, what: str) -> Any:
         raise InvalidRequest(f"The {what} in version 0 of the log is not JSON.") from None
 
 
-def _parse_domain(action: Mapping[str, Any]) -> dict[str, Any]:
-    configuration = _parse_json(action.get("configuration"), "domainMetadata")
+def _parse_domain(action: Mapping[str, Any]) -> Any:
+    """Its configuration: JSON for the domains that the catalog shows, any text for those of users."""
+    text = action.get("configuration")
+    try:
+        return _without_name(json.loads(cast("str", text)))
+    except (ValueError, TypeError, RecursionError):
+        if action.get("domain") in _SHOWN_DOMAINS:
+            raise InvalidRequest(f"The domain {action.get('domain')} in version 0 of the log is not JSON.") from None
+        return text
+
+
+def _without_name(configuration: Any) -> Any:
+    """The stock client repeats the domain's name inside its configuration, and leaves it out of its requests."""
     if not isinstance(configuration, dict):
-        raise InvalidRequest("The domainMetadata in version 0 of the log is not a JSON object.")
-    # The stock client repeats the domain's name inside its configuration, and leaves it out of its requests.
+        return configuration
     return {k: v for k, v in cast("dict[str, Any]", configuration).items() if k != "domainName"}
 
 
-def _first_commit(actions: Mapping[str, Mapping[str, Any]], domains: Mapping[str, Mapping[str, Any]]) -> FirstCommit:
+def _first_commit(actions: Mapping[str, Mapping[str, Any]], domains: Mapping[str, Any]) -> FirstCommit:
     info, protocol, metadata = actions["commitInfo"], actions["protocol"], actions["metaData"]
     try:
         return FirstCommit(
@@ -111,7 +123,7 @@ def _first_commit(actions: Mapping[str, Mapping[str, Any]], domains: Mapping[str
             domains=domains,
             timestamp=int(info["inCommitTimestamp"]),
         )
-    except (KeyError, TypeError, ValueError) as missing:
+    except (KeyError, TypeError, ValueError, OverflowError) as missing:
         raise InvalidRequest(f"Version 0 in the log is not sound: {missing} is missing or misshapen.") from None
 
 
@@ -162,7 +174,7 @@ def _check_properties(declared: Mapping[str, str], log: Mapping[str, str]) -> No
 def _schema_difference(declared: StructType, log: StructType, *, path: str) -> str | None:
     ours, theirs = declared.names(), log.names()
     if ours != theirs:
-        return f"{path or 'the table'} has the columns {ours} in the request and {theirs} in the log"
+        return f"{path.rstrip('.') or 'the table'} has the columns {ours} in the request and {theirs} in the log"
     for one, other in zip(declared.fields, log.fields, strict=True):
         difference = _field_difference(one, other, path=f"{path}{one.name}")
         if difference is not None:

@@ -6,6 +6,7 @@ is refused can be corrected and sent again.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from tidegate.domain.errors import InvalidRequest, NoSuchStagingTable, PermissionDenied, TableAlreadyExists
@@ -48,9 +49,10 @@ async def _finish_staging(env: Environment, caller: Principal, creation: Creatio
 
     def look(uow: UnitOfWork) -> StagingTable:
         uow.schemas.get(creation.name.parent)
+        staging = _find_staging(uow, location)
         if uow.tables.exists(creation.name):
             raise TableAlreadyExists(creation.name)
-        return _find_staging(uow, location)
+        return staging
 
     staging = await env.database.read(look)
     _check_staging(staging, caller, creation)
@@ -91,7 +93,9 @@ async def _check_first_commit(env: Environment, table: Table, creation: Creation
         raise InvalidRequest(
             f"There is no _delta_log/{0:020}.json at {table.location}. Write version 0 before you create the table."
         )
-    check_agreement(creation.metadata, timestamp=creation.timestamp, log=parse_first_commit(content))
+    # A version 0 with many files takes a while to read: not on the thread that answers everybody.
+    log = await asyncio.to_thread(parse_first_commit, content)
+    check_agreement(creation.metadata, timestamp=creation.timestamp, log=log)
 
 
 async def _register_external(env: Environment, caller: Principal, creation: Creation) -> Table:
