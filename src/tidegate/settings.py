@@ -50,7 +50,7 @@ class Settings:
     )
     body_bytes_max: int = _setting(8 * _MIB, "Largest request body; beyond it requests get a 413.", low=1024)
     commit_bytes_max: int = _setting(
-        64 * _MIB, "Largest commit file that the server reads; a larger version 0 is refused.", low=1024
+        64 * _MIB, "Largest version 0 that the server reads when a table is created; a larger one is refused.", low=1024
     )
     requests_in_flight_max: int = _setting(1000, "Requests worked on at once; beyond it they get a 429.", low=1)
     group_max: int = _setting(256, "Commits that one database transaction takes at most.", low=1, high=10_000)

@@ -22,6 +22,10 @@ metadata = sa.MetaData(
 )
 
 
+# Compared by code point on both databases: pages and ranges must not depend on where the server was installed.
+_Plain = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
+
 def _stamps() -> list[sa.Column[object]]:
     return [
         sa.Column("owner", sa.Text, nullable=False),
@@ -45,7 +49,7 @@ catalogs = sa.Table(
     "catalogs",
     metadata,
     sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("name", _Plain, nullable=False, unique=True),
     sa.Column("comment", sa.Text),
     sa.Column("properties", sa.Text, nullable=False),
     sa.Column("storage_root", sa.Text),
@@ -57,7 +61,7 @@ schemas = sa.Table(
     metadata,
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("catalog_id", sa.Text, sa.ForeignKey("catalogs.id", ondelete="RESTRICT"), nullable=False),
-    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("name", _Plain, nullable=False),
     sa.Column("comment", sa.Text),
     sa.Column("properties", sa.Text, nullable=False),
     sa.Column("storage_root", sa.Text),
@@ -71,8 +75,8 @@ staging_tables = sa.Table(
     sa.Column("id", sa.Text, primary_key=True),
     # Null once the schema is gone: the folder must still be cleaned up.
     sa.Column("schema_id", sa.Text, sa.ForeignKey("schemas.id", ondelete="SET NULL"), index=True),
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("location", sa.Text, nullable=False, unique=True),
+    sa.Column("name", _Plain, nullable=False),
+    sa.Column("location", _Plain, nullable=False, unique=True),
     sa.Column("created_by", sa.Text, nullable=False),
     sa.Column("created_at", sa.BigInteger, nullable=False),
 )
@@ -82,10 +86,10 @@ tables = sa.Table(
     metadata,
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("schema_id", sa.Text, sa.ForeignKey("schemas.id", ondelete="SET NULL"), index=True),
-    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("name", _Plain, nullable=False),
     sa.Column("type", sa.Text, nullable=False),
     sa.Column("format", sa.Text, nullable=False),
-    sa.Column("location", sa.Text, nullable=False, index=True),
+    sa.Column("location", _Plain, nullable=False, index=True),
     *_stamps(),
     sa.Column("revision", sa.BigInteger, nullable=False),
     sa.Column("metadata_version", sa.BigInteger, nullable=False),

@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from tidegate.db.locations import overlapping
 from tidegate.db.schema import catalogs, schemas, staging_tables
 from tidegate.domain.errors import NoSuchSchema, NoSuchStagingTable
 from tidegate.domain.names import TableId, TableName
@@ -41,7 +42,8 @@ class SqlStagingTables:
             raise NoSuchSchema(schema.name) from None
 
     def count(self) -> int:
-        return self._connection.scalar(sa.select(sa.func.count()).select_from(staging_tables)) or 0
+        waiting = sa.select(sa.func.count()).select_from(staging_tables).where(staging_tables.c.schema_id.is_not(None))
+        return self._connection.scalar(waiting) or 0
 
     def get(self, id: TableId) -> StagingTable:
         row = self._connection.execute(_SELECT.where(staging_tables.c.id == id)).one_or_none()
@@ -52,6 +54,10 @@ class SqlStagingTables:
     def find_by_location(self, location: str) -> StagingTable | None:
         row = self._connection.execute(_SELECT.where(staging_tables.c.location == location)).one_or_none()
         return None if row is None else _staging_table(row)
+
+    def overlaps(self, location: str) -> bool:
+        found = sa.select(staging_tables.c.id).where(overlapping(staging_tables.c.location, location)).limit(1)
+        return self._connection.execute(found).first() is not None
 
     def remove(self, staging: StagingTable) -> None:
         gone = self._connection.execute(staging_tables.delete().where(staging_tables.c.id == staging.id))

@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tidegate.db.documents import decode_metadata, decode_uniform, encode_metadata, encode_uniform
 from tidegate.db.errors import is_missing_parent
+from tidegate.db.locations import overlapping
 from tidegate.db.schema import catalogs, commits, schemas, table_metadata, tables
 from tidegate.domain.commits import Commit
 from tidegate.domain.errors import NoSuchSchema, NoSuchTable, TableAlreadyExists
@@ -107,6 +108,10 @@ class SqlTables:
 
     def find_by_location(self, location: str) -> TableName | None:
         row = self._connection.execute(_SELECT.where(tables.c.location == location).limit(1)).first()
+        return None if row is None else _name(row)
+
+    def find_overlapping(self, location: str) -> TableName | None:
+        row = self._connection.execute(_SELECT.where(overlapping(tables.c.location, location)).limit(1)).first()
         return None if row is None else _name(row)
 
     def page(self, schema: Schema, *, after: str, limit: int) -> Sequence[Table]:

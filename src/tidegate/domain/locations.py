@@ -52,6 +52,13 @@ def _split(scheme: str, rest: str, location: str) -> tuple[str, str]:
     return authority, path
 
 
+def with_ancestors(location: str) -> list[str]:
+    """The location and every place above it, down to the bucket or the root of the file system."""
+    scheme, _, rest = location.partition("://")
+    segments = rest.split("/")
+    return [f"{scheme}://" + "/".join(segments[:count]) for count in range(len(segments), 0, -1)]
+
+
 def lies_under(location: str, parent: str) -> bool:
     """Whether `location` is strictly below `parent`; both in normal form."""
     return location.startswith(parent + "/")

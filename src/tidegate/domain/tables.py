@@ -17,7 +17,7 @@ from typing import Any
 
 from tidegate.domain.columns import StructType, check_columns, check_partition_columns
 from tidegate.domain.commits import Commit
-from tidegate.domain.errors import UnsupportedTableFormat
+from tidegate.domain.errors import InvalidRequest, UnsupportedTableFormat
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.protocol import (
     CLUSTERING_DOMAIN,
@@ -104,6 +104,8 @@ def check_metadata(table: Table) -> None:
             domains=metadata.domains,
         )
     else:
+        if "catalogManaged" in metadata.protocol.features():
+            raise InvalidRequest("An external table cannot have the feature 'catalogManaged'. Create a managed table.")
         check_protocol(metadata.protocol)
         check_domain_features(metadata.protocol, metadata.domains)
 

@@ -103,15 +103,15 @@ async def _register_external(env: Environment, caller: Principal, creation: Crea
     location = normalize_location(creation.location)
     if location == env.storage_root or lies_under(location, env.storage_root):
         raise InvalidRequest(f"{location} lies in the storage of managed tables. Put external tables elsewhere.")
-    if "catalogManaged" in creation.metadata.protocol.features():
-        raise InvalidRequest("An external table cannot have the feature 'catalogManaged'. Create a managed table.")
     table = _new_table(env, caller, creation, id=TableId(env.new_id()), location=location)
 
     def register(uow: UnitOfWork) -> None:
         schema = uow.schemas.get(creation.name.parent)
-        taken = uow.tables.find_by_location(location)
+        if uow.staging_tables.overlaps(location):
+            raise InvalidRequest(f"{location} is promised to a managed table that is being made. Choose another place.")
+        taken = uow.tables.find_overlapping(location)
         if taken is not None:
-            raise InvalidRequest(f"The table at {location} is registered already: it is {taken}.")
+            raise InvalidRequest(f"{location} is at, above or below the place of {taken}. Tables may not overlap.")
         uow.tables.add(table, schema)
 
     await env.database.write(register)

@@ -16,10 +16,11 @@ from tidegate.domain.errors import InvalidRequest, Unavailable
 from tidegate.domain.names import Version
 
 _LOG = "_delta_log"
+_PIECE_BYTES = 4 * 1024 * 1024
 
 
 class ObjectStoreDeltaLogs:
-    """Reads at most `bytes_max` of a file: what is larger is refused, not held in memory."""
+    """Reads a file of at most `bytes_max`: what is larger is refused, not held in memory."""
 
     def __init__(self, *, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -28,10 +29,18 @@ class ObjectStoreDeltaLogs:
         return await self._read(location, f"{_LOG}/{published_name(version)}")
 
     async def is_published(self, location: str, commit: Commit) -> bool:
-        published = await self._read(location, f"{_LOG}/{published_name(commit.version)}")
-        if published is None or len(published) != commit.file_size:
+        store = _open(location)
+        if store is None:
             return False
-        return published == await self._read(location, f"{_LOG}/_staged_commits/{commit.file_name}")
+        published = f"{_LOG}/{published_name(commit.version)}"
+        staged = f"{_LOG}/_staged_commits/{commit.file_name}"
+        try:
+            sizes = [(await store.head_async(path))["size"] for path in (published, staged)]
+            return sizes == [commit.file_size] * 2 and await _same(store, published, staged, size=commit.file_size)
+        except FileNotFoundError:
+            return False
+        except (BaseError, OSError) as error:
+            raise _unreadable(location, published, error) from error
 
     async def _read(self, location: str, path: str) -> bytes | None:
         store = _open(location)
@@ -47,7 +56,21 @@ class ObjectStoreDeltaLogs:
         except FileNotFoundError:
             return None
         except (BaseError, OSError) as error:
-            raise Unavailable(f"{location}/{path} cannot be read ({type(error).__name__}). Check the store.") from error
+            raise _unreadable(location, path, error) from error
+
+
+async def _same(store: LocalStore, one: str, other: str, *, size: int) -> bool:
+    """Compared piece by piece: a commit may be larger than what one wants to hold in memory."""
+    for start in range(0, size, _PIECE_BYTES):
+        length = min(_PIECE_BYTES, size - start)
+        pieces = [bytes(await store.get_range_async(path, start=start, length=length)) for path in (one, other)]
+        if pieces[0] != pieces[1]:
+            return False
+    return True
+
+
+def _unreadable(location: str, path: str, error: Exception) -> Unavailable:
+    return Unavailable(f"{location}/{path} cannot be read ({type(error).__name__}). Check the store.")
 
 
 def _open(location: str) -> LocalStore | None:

@@ -10,12 +10,14 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+plain = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
 
 def upgrade() -> None:
     op.create_table(
         "catalogs",
         sa.Column("id", sa.Text(), nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("name", plain, nullable=False),
         sa.Column("comment", sa.Text(), nullable=True),
         sa.Column("properties", sa.Text(), nullable=False),
         sa.Column("storage_root", sa.Text(), nullable=True),
@@ -39,7 +41,7 @@ def upgrade() -> None:
         "schemas",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("catalog_id", sa.Text(), nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("name", plain, nullable=False),
         sa.Column("comment", sa.Text(), nullable=True),
         sa.Column("properties", sa.Text(), nullable=False),
         sa.Column("storage_root", sa.Text(), nullable=True),
@@ -58,8 +60,8 @@ def upgrade() -> None:
         "staging_tables",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("schema_id", sa.Text(), nullable=True),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("location", sa.Text(), nullable=False),
+        sa.Column("name", plain, nullable=False),
+        sa.Column("location", plain, nullable=False),
         sa.Column("created_by", sa.Text(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(
@@ -75,10 +77,10 @@ def upgrade() -> None:
         "tables",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("schema_id", sa.Text(), nullable=True),
-        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("name", plain, nullable=False),
         sa.Column("type", sa.Text(), nullable=False),
         sa.Column("format", sa.Text(), nullable=False),
-        sa.Column("location", sa.Text(), nullable=False),
+        sa.Column("location", plain, nullable=False),
         sa.Column("owner", sa.Text(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("created_by", sa.Text(), nullable=False),
