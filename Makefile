@@ -49,9 +49,9 @@ docs: $(READY)  ## Write the generated reference pages anew
 	@$(BIN)/python tools/reference.py
 
 lock: $(READY)  ## Compile requirements/*.txt anew from pyproject.toml
-	@$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
+	@$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
 		pyproject.toml -o requirements/runtime.txt
-	@$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
+	@$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
 		--group dev pyproject.toml -o requirements/dev.txt
 
 clean:  ## Remove .venv and caches
