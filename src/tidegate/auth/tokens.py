@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import os
@@ -40,17 +41,29 @@ class Nobody:
 
 
 def read_or_make_token(path: Path) -> str:
-    """The token in the file; on the first start a new one, readable by its owner alone."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text().strip()
-    token = secrets.token_urlsafe(32)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(token + "\n")
+    """The token in the file; on the first start a new one, readable by its owner alone.
+
+    The file appears whole or not at all: a crash at the wrong moment must not lock everybody out.
+    """
+    token = _read(path)
+    if token:
+        return token
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(secrets.token_urlsafe(32) + "\n")
         file.flush()
         os.fsync(file.fileno())
-    return token
+    if path.exists():  # empty, by a crash or by hand
+        draft.replace(path)
+    else:
+        with contextlib.suppress(FileExistsError):  # another server on this home was faster: its token counts
+            os.link(draft, path)
+        draft.unlink()
+    return _read(path)
+
+
+def _read(path: Path) -> str:
+    return path.read_text().strip() if path.exists() else ""
 
 
 def _digest(token: str) -> bytes:
