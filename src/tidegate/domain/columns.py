@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from tidegate.domain.errors import InvalidRequest
-
-NESTING_MAX = 64
+from tidegate.domain.json_values import NESTING_MAX, check_nesting
 
 _NUMBERS = frozenset({"long", "integer", "short", "byte", "float", "double"})
 _TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
@@ -88,6 +87,7 @@ def _check_struct(struct: StructType, *, path: str, depth: int) -> None:
             alike = "are called the same" if other == field.name else "differ in case only"
             raise InvalidRequest(f"Columns {path}{other} and {where} {alike}. Rename one of them.")
         seen[field.name.lower()] = field.name
+        check_nesting(field.metadata, f"The metadata of column {where}")
         _check_type(field.type, where=where, depth=depth)
 
 
@@ -156,12 +156,10 @@ def _parse(node: object, *, depth: int) -> DataType:
 
 
 def _parse_field(field: dict[str, Any], *, depth: int) -> Field:
-    return Field(
-        name=str(field["name"]),
-        type=_parse(field["type"], depth=depth + 1),
-        nullable=bool(field["nullable"]),
-        metadata=dict(field.get("metadata") or {}),
-    )
+    name = str(field["name"])
+    metadata = dict(field.get("metadata") or {})
+    check_nesting(metadata, f"The metadata of column {name}")
+    return Field(name, _parse(field["type"], depth=depth + 1), bool(field["nullable"]), metadata)
 
 
 def log_schema(data_type: DataType) -> Any:

@@ -27,13 +27,19 @@ TidegateError
 
 from __future__ import annotations
 
+MESSAGE_LENGTH_MAX = 1000
+
 
 class TidegateError(Exception):
-    """Carries one message, written for the person who has to act on it."""
+    """Carries one message, written for the person who has to act on it.
+
+    It may quote what somebody sent, so it is cut where it would not end, and can always be written as UTF-8.
+    """
 
     def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+        short = message if len(message) <= MESSAGE_LENGTH_MAX else message[:MESSAGE_LENGTH_MAX] + "..."
+        self.message = short.encode("utf-8", "backslashreplace").decode()
+        super().__init__(self.message)
 
 
 class MalformedRequest(TidegateError):

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from tidegate.domain.columns import DataType, Field, StructType, log_schema, parse_log_schema
 from tidegate.domain.errors import InvalidRequest
-from tidegate.domain.json_values import same_json
+from tidegate.domain.json_values import check_nesting, same_json
 from tidegate.domain.protocol import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, Protocol
 from tidegate.domain.tables import TableMetadata, is_derived_property
 
@@ -77,6 +77,7 @@ def _parse_line(line: bytes, number: int) -> dict[str, dict[str, Any]]:
         parsed = json.loads(line)
     except (ValueError, RecursionError):
         raise InvalidRequest(f"Line {number} of version 0 in the log is not JSON. Write one action a line.") from None
+    check_nesting(parsed, f"Line {number} of version 0 in the log")
     if not isinstance(parsed, dict) or not all(isinstance(v, dict) for v in cast("dict[str, Any]", parsed).values()):
         raise InvalidRequest(f"Line {number} of version 0 in the log is not a Delta action.")
     return cast("dict[str, dict[str, Any]]", parsed)
@@ -93,11 +94,13 @@ def _parse_domain(action: Mapping[str, Any]) -> Any:
     """Its configuration: JSON for the domains that the catalog shows, any text for those of users."""
     text = action.get("configuration")
     try:
-        return _without_name(json.loads(cast("str", text)))
+        configuration = json.loads(cast("str", text))
     except (ValueError, TypeError, RecursionError):
         if action.get("domain") in _SHOWN_DOMAINS:
             raise InvalidRequest(f"The domain {action.get('domain')} in version 0 of the log is not JSON.") from None
         return text
+    check_nesting(configuration, f"The domain {action.get('domain')} in version 0 of the log")
+    return _without_name(configuration)
 
 
 def _without_name(configuration: Any) -> Any:

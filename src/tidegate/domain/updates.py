@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 from tidegate.domain.columns import StructType, log_schema
 from tidegate.domain.commits import Commit, check_commit
 from tidegate.domain.errors import InvalidRequest
-from tidegate.domain.json_values import canonical_json
+from tidegate.domain.json_values import canonical_json, check_nesting
 from tidegate.domain.names import Version
 from tidegate.domain.protocol import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, TABLE_ID_PROPERTY, Protocol
 from tidegate.domain.tables import TableMetadata, is_derived_property
@@ -246,8 +246,10 @@ def check_property_keys(where: str, keys: Mapping[str, str] | Sequence[str]) -> 
 
 def check_domains(domains: Mapping[str, Mapping[str, Any]]) -> None:
     """The two domains whose content the catalog shows must have the shape that it shows."""
-    if any(not domain for domain in domains):
-        raise InvalidRequest("A domain of domain metadata has an empty name.")
+    for domain, configuration in domains.items():
+        if not domain:
+            raise InvalidRequest("A domain of domain metadata has an empty name.")
+        check_nesting(configuration, f"The domain metadata {domain}")
     clustering = domains.get(CLUSTERING_DOMAIN)
     if clustering is not None and not _is_list_of_paths(clustering.get("clusteringColumns")):
         raise InvalidRequest(f"{CLUSTERING_DOMAIN} needs clusteringColumns, a list of column paths.")
