@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 from tidegate.domain.columns import log_schema, parse_log_schema
@@ -31,7 +32,9 @@ def encode_metadata(metadata: TableMetadata) -> str:
     )
 
 
+@lru_cache(maxsize=512)
 def decode_metadata(document: str) -> TableMetadata:
+    """Remembered by its text, which most commits and loads leave as it was: nothing here can grow old."""
     parts: dict[str, Any] = json.loads(document)
     protocol = parts["protocol"]
     return TableMetadata(
