@@ -11,6 +11,8 @@ from urllib.parse import unquote
 from tidegate.domain.errors import InvalidRequest
 
 LOCATION_LENGTH_MAX = 4096
+SEGMENT_BYTES_MAX = 255
+"""What file systems allow for one name."""
 _URI = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<rest>/.*)", re.DOTALL)
 _SCHEMES = frozenset({"file", "s3", "s3a", "abfs", "abfss", "gs"})
 
@@ -33,6 +35,8 @@ def normalize_location(location: str) -> str:
     segments = [segment for segment in path.split("/") if segment]
     if any(segment in {".", ".."} for segment in unquote(path).split("/")):
         raise InvalidRequest(f"{location[:200]!r} holds '.' or '..' as a path segment. Write the plain path.")
+    if any(len(segment.encode("utf-8", "surrogateescape")) > SEGMENT_BYTES_MAX for segment in segments):
+        raise InvalidRequest(f"A path segment of the location is longer than {SEGMENT_BYTES_MAX} bytes. Shorten it.")
     if not segments and match["scheme"] == "file":
         raise InvalidRequest("A location cannot be the root of the file system.")
     return f"{match['scheme']}://{authority}" + "".join(f"/{segment}" for segment in segments)

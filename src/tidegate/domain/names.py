@@ -42,13 +42,17 @@ class TableName:
         return SchemaName(self.catalog, self.schema)
 
 
+def is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None and len(text) <= NAME_LENGTH_MAX
+
+
 def check_name(kind: str, name: str) -> str:
     """The name, if an object may be called so. `kind` is for the message: catalog, schema, table."""
     if not name:
         raise InvalidRequest(f"The {kind} name is empty. Give it a name.")
     if len(name) > NAME_LENGTH_MAX:
         raise InvalidRequest(f"The {kind} name has {len(name)} characters. Use at most {NAME_LENGTH_MAX} of them.")
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise InvalidRequest(
             f"{name!r} cannot be the name of a {kind}. Use letters a-z and A-Z, digits, '_', '-' and '@' only."
         )

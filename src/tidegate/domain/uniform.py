@@ -51,6 +51,8 @@ def check_uniform(
         raise InvalidRequest(
             f"converted-delta-version must be the version of this commit, {version}, not {uniform.converted_version}."
         )
+    if version == 0 and uniform.base_converted_version is not None:
+        raise InvalidRequest("base-converted-delta-version is sent with a new table, which has none. Leave it out.")
     _check_base(uniform, stored)
 
 

@@ -254,12 +254,16 @@ def check_domains(domains: Mapping[str, Mapping[str, Any]]) -> None:
     if clustering is not None and not _is_list_of_paths(clustering.get("clusteringColumns")):
         raise InvalidRequest(f"{CLUSTERING_DOMAIN} needs clusteringColumns, a list of column paths.")
     row_tracking = domains.get(ROW_TRACKING_DOMAIN)
-    if row_tracking is not None and type(row_tracking.get("rowIdHighWaterMark")) is not int:
-        raise InvalidRequest(f"{ROW_TRACKING_DOMAIN} needs rowIdHighWaterMark, a whole number.")
+    if row_tracking is not None and not _is_long(row_tracking.get("rowIdHighWaterMark")):
+        raise InvalidRequest(f"{ROW_TRACKING_DOMAIN} needs rowIdHighWaterMark, a whole number of 64 bits.")
 
 
 def _is_list_of_paths(value: object) -> bool:
     return isinstance(value, list) and all(_is_path(path) for path in cast("list[object]", value))
+
+
+def _is_long(value: object) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**63
 
 
 def _is_path(value: object) -> bool:

@@ -66,7 +66,9 @@ class Endpoint:
 
     def all_errors(self) -> list[type[TidegateError]]:
         common: list[type[TidegateError]] = [NotAuthenticated, PermissionDenied, TooManyRequests]
-        reading: list[type[TidegateError]] = [MalformedRequest]
+        reading: list[type[TidegateError]] = []
+        if self.body is not None or self.query is not None or "{" in self.path:
+            reading.append(MalformedRequest)
         if self.body is not None:
             reading.append(BodyTooLarge)
         return [*self.errors, *reading, *common, Unavailable, InternalFailure]

@@ -15,9 +15,12 @@ from tidegate.http.faces import BodyTooLarge
 
 def read_segments(raw_path: bytes) -> list[str]:
     try:
-        return [unquote_to_bytes(segment).decode() for segment in raw_path.strip(b"/").split(b"/")]
+        segments = [unquote_to_bytes(segment).decode() for segment in raw_path.strip(b"/").split(b"/")]
     except UnicodeDecodeError:
         raise MalformedRequest("The path is not percent-encoded UTF-8.") from None
+    if any("\0" in segment for segment in segments):
+        raise InvalidRequest("The path holds a NUL character. Remove it.")
+    return segments
 
 
 def read_query(query_string: bytes, type: type) -> Any:
@@ -66,7 +69,7 @@ def decode_body(body: bytes, type: type) -> Any:
         raise MalformedRequest(f"The request body is not JSON: {error}.") from None
     except RecursionError:
         raise MalformedRequest("The request body is nested too deeply.") from None
-    if b"\\u0000" in body and _holds_nul(json.loads(body)):
+    if b"\\u0000" in body and _holds_nul(body):
         raise InvalidRequest("A text in the request holds a NUL character, which cannot be stored. Remove it.")
     return decoded
 
@@ -76,10 +79,19 @@ def _decoder(type: type) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(type)
 
 
-def _holds_nul(node: object) -> bool:
-    if isinstance(node, str):
-        return "\0" in node
-    if isinstance(node, dict):
-        pairs = cast("dict[str, object]", node).items()
-        return any("\0" in key or _holds_nul(value) for key, value in pairs)
-    return isinstance(node, list) and any(_holds_nul(item) for item in cast("list[object]", node))
+def _holds_nul(body: bytes) -> bool:
+    """Whether a text does: in the bytes, `\\u0000` may as well follow an escaped backslash."""
+    try:
+        waiting: list[object] = [json.loads(body)]
+    except (ValueError, RecursionError):
+        # Something that no field of the request asks for was passed over before; here it is read, and cannot be.
+        raise MalformedRequest("The request body holds a number or a nesting that cannot be read.") from None
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, str) and "\0" in node:
+            return True
+        if isinstance(node, dict):
+            waiting += [*cast("dict[str, object]", node).keys(), *cast("dict[str, object]", node).values()]
+        elif isinstance(node, list):
+            waiting += cast("list[object]", node)
+    return False

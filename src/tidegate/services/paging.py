@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.names import is_name
 
 T = TypeVar("T")
 
@@ -53,6 +54,9 @@ def _decode(token: str | None) -> str:
     if not token:
         return ""
     try:
-        return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode("ascii")
+        name = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode("ascii")
     except (ValueError, binascii.Error):
-        raise InvalidRequest("The page_token is not one that this server gave out. Start again without it.") from None
+        name = ""
+    if not is_name(name):
+        raise InvalidRequest("The page_token is not one that this server gave out. Start again without it.")
+    return name

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from tidegate.domain.commits import Commit
-from tidegate.domain.errors import InternalFailure, NoSuchTable
+from tidegate.domain.errors import InternalFailure, NoSuchTable, TidegateError
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
@@ -114,6 +114,8 @@ def _decide_one(
     holder = None if proposal.commit is None else ratified.get((table.id, proposal.commit.version))
     try:
         return decide(require_delta(table), proposal, ratified=holder, limits=limits, now=now)
+    except TidegateError as error:
+        return Rejected(error)
     except Exception:
         # A defect must not take the neighbours in the group down with it.
         log.exception("deciding on %s failed", proposal.name)

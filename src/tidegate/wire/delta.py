@@ -42,6 +42,13 @@ class StructType(Kebab, frozen=True, tag="struct"):
     fields: list[StructField]
 
 
+class Columns(Kebab, frozen=True):
+    """A struct at the top, where no other type may stand."""
+
+    type: Literal["struct"]
+    fields: list[StructField]
+
+
 DataType: TypeAlias = str | ArrayType | MapType | StructType
 
 
@@ -116,7 +123,7 @@ class CreateTableRequest(Kebab, frozen=True):
     name: str
     location: str
     table_type: TableTypeName
-    columns: StructType
+    columns: Columns
     protocol: Protocol
     properties: dict[str, str]
     last_commit_timestamp_ms: Int64
@@ -133,7 +140,7 @@ class TableMetadata(Kebab, frozen=True):
     location: str
     created_time: int
     updated_time: int
-    columns: StructType
+    columns: Columns
     partition_columns: list[str]
     properties: dict[str, str]
     last_commit_version: int
@@ -188,7 +195,7 @@ class SetProtocol(Kebab, frozen=True, tag_field="action", tag="set-protocol"):
 
 
 class SetColumns(Kebab, frozen=True, tag_field="action", tag="set-columns"):
-    columns: StructType
+    columns: Columns
 
 
 class SetPartitionColumns(Kebab, frozen=True, tag_field="action", tag="set-partition-columns"):

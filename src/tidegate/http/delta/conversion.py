@@ -12,7 +12,7 @@ from tidegate.domain.names import Version
 from tidegate.wire import delta as wire
 
 
-def to_columns(struct: wire.StructType) -> columns.StructType:
+def to_columns(struct: wire.Columns) -> columns.StructType:
     return columns.StructType(tuple(_to_field(field, depth=1) for field in struct.fields))
 
 
@@ -38,8 +38,8 @@ def _to_type(data_type: wire.DataType, *, depth: int) -> columns.DataType:
             return columns.StructType(tuple(_to_field(field, depth=depth) for field in data_type.fields))
 
 
-def from_columns(struct: columns.StructType) -> wire.StructType:
-    return wire.StructType([_from_field(field) for field in struct.fields])
+def from_columns(struct: columns.StructType) -> wire.Columns:
+    return wire.Columns("struct", [_from_field(field) for field in struct.fields])
 
 
 def _from_field(field: columns.Field) -> wire.StructField:
@@ -54,8 +54,8 @@ def _from_type(data_type: columns.DataType) -> wire.DataType:
             return wire.ArrayType(_from_type(element), contains_null)
         case columns.MapType(key, value, contains_null):
             return wire.MapType(_from_type(key), _from_type(value), contains_null)
-        case columns.StructType():
-            return from_columns(data_type)
+        case columns.StructType(fields):
+            return wire.StructType([_from_field(field) for field in fields])
 
 
 def to_protocol(sent: wire.Protocol) -> protocol.Protocol:
