@@ -48,10 +48,10 @@ class SqlCatalogs:
             raise CatalogAlreadyExists(catalog.name) from None
 
     def get(self, name: str) -> Catalog:
-        row = self._connection.execute(sa.select(catalogs).where(catalogs.c.name == name)).one_or_none()
-        if row is None:
-            raise NoSuchCatalog(name)
-        return _catalog(row)
+        return self._one(name, sa.select(catalogs))
+
+    def lock(self, name: str) -> Catalog:
+        return self._one(name, sa.select(catalogs).with_for_update())
 
     def page(self, *, after: str, limit: int) -> Sequence[Catalog]:
         query = sa.select(catalogs).where(catalogs.c.name > after).order_by(catalogs.c.name).limit(limit)
@@ -71,6 +71,12 @@ class SqlCatalogs:
             self._connection.execute(catalogs.delete().where(catalogs.c.id == catalog.id))
         except IntegrityError:
             raise NotEmpty("Catalog", catalog.name, "schemas") from None
+
+    def _one(self, name: str, query: sa.Select[Any]) -> Catalog:
+        row = self._connection.execute(query.where(catalogs.c.name == name)).one_or_none()
+        if row is None:
+            raise NoSuchCatalog(name)
+        return _catalog(row)
 
 
 class SqlSchemas:
@@ -98,6 +104,12 @@ class SqlSchemas:
             self._catalog_id(name)
             raise NoSuchSchema(name)
         return _schema(row, row.catalog)
+
+    def lock(self, name: SchemaName) -> Schema:
+        wanted = self.get(name)
+        self._connection.execute(sa.select(schemas.c.id).where(schemas.c.id == wanted.id).with_for_update()).all()
+        # Read again: while we waited for the lock, it may have been changed.
+        return self.get(name)
 
     def page(self, catalog: Catalog, *, after: str, limit: int) -> Sequence[Schema]:
         query = (

@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tidegate.db.locations import overlapping
 from tidegate.db.schema import catalogs, schemas, staging_tables
-from tidegate.domain.errors import NoSuchSchema, NoSuchStagingTable
+from tidegate.domain.errors import InvalidRequest, NoSuchSchema, NoSuchStagingTable
 from tidegate.domain.names import TableId, TableName
 from tidegate.domain.namespaces import Schema
 from tidegate.domain.tables import StagingTable
@@ -62,7 +62,7 @@ class SqlStagingTables:
     def remove(self, staging: StagingTable) -> None:
         gone = self._connection.execute(staging_tables.delete().where(staging_tables.c.id == staging.id))
         if gone.rowcount == 0:
-            raise NoSuchStagingTable(f"The staging table at {staging.location} was finished a moment ago.")
+            raise InvalidRequest(f"The staging table at {staging.location} was finished a moment ago.")
 
 
 def _staging_table(row: sa.Row[Any]) -> StagingTable:

@@ -120,7 +120,7 @@ class SqlTables:
         return self._with_commits(rows)
 
     def rename(self, table: Table, to: TableName, *, by: Principal, now: int) -> None:
-        change = tables.update().where(tables.c.id == table.id, _LIVE)
+        change = tables.update().where(*_still(table))
         try:
             changed = self._connection.execute(change.values(name=to.table, updated_at=now, updated_by=by.name))
         except IntegrityError:
@@ -129,7 +129,7 @@ class SqlTables:
             raise NoSuchTable(table.name)
 
     def drop(self, table: Table, *, by: Principal, now: int) -> None:
-        change = tables.update().where(tables.c.id == table.id, _LIVE)
+        change = tables.update().where(*_still(table))
         if self._connection.execute(change.values(dropped_at=now, dropped_by=by.name)).rowcount == 0:
             raise NoSuchTable(table.name)
 
@@ -181,6 +181,11 @@ class SqlTables:
 
 def _named(name: TableName) -> tuple[sa.ColumnElement[bool], ...]:
     return (catalogs.c.name == name.catalog, schemas.c.name == name.schema, tables.c.name == name.table)
+
+
+def _still(table: Table) -> tuple[sa.ColumnElement[bool], ...]:
+    """That nobody has dropped or renamed it since it was read: another server may have, a moment ago."""
+    return (tables.c.id == table.id, tables.c.name == table.name.table, _LIVE)
 
 
 def _name(row: sa.Row[Any]) -> TableName:

@@ -79,7 +79,7 @@ async def update_catalog(
     env.authorize(caller, Operation.MANAGE_CATALOG, name)
 
     def work(uow: UnitOfWork) -> Catalog:
-        catalog = uow.catalogs.get(name)
+        catalog = uow.catalogs.lock(name)
         changed = replace(
             catalog,
             name=catalog.name if new_name is None else new_name,
@@ -99,7 +99,7 @@ async def delete_catalog(env: Environment, caller: Principal, name: str, *, forc
     env.authorize(caller, Operation.MANAGE_CATALOG, name)
 
     def work(uow: UnitOfWork) -> None:
-        catalog = uow.catalogs.get(name)
+        catalog = uow.catalogs.lock(name)
         while schemas := uow.schemas.page(catalog, after="", limit=100):
             if not force:
                 raise NotEmpty("Catalog", name, f"schemas, {schemas[0].name} among them")

@@ -72,7 +72,7 @@ async def update_schema(
     env.authorize(caller, Operation.MANAGE_SCHEMA, name)
 
     def work(uow: UnitOfWork) -> Schema:
-        schema = uow.schemas.get(name)
+        schema = uow.schemas.lock(name)
         changed = replace(
             schema,
             name=schema.name if new_name is None else SchemaName(name.catalog, new_name),
@@ -92,7 +92,7 @@ async def delete_schema(env: Environment, caller: Principal, name: SchemaName, *
     env.authorize(caller, Operation.MANAGE_SCHEMA, name)
 
     def work(uow: UnitOfWork) -> None:
-        schema = uow.schemas.get(name)
+        schema = uow.schemas.lock(name)
         tables = uow.tables.page(schema, after="", limit=1)
         if tables and not force:
             raise NotEmpty("Schema", name, f"tables, {tables[0].name} among them")
