@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.names import Version
 
+TIMESTAMP_MAX = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
 _STAGED = re.compile(r"([0-9]{20})\.[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.json")
 
 
@@ -31,13 +34,21 @@ def check_commit(commit: Commit) -> None:
             f"A commit's version is 1 or higher, not {commit.version}. Version 0 is made by creating the table."
         )
     for field, value in (
-        ("timestamp", commit.timestamp),
         ("file-size", commit.file_size),
         ("file-modification-timestamp", commit.file_modified_at),
     ):
         if value <= 0:
             raise InvalidRequest(f"A commit's {field} is positive, not {value}.")
+    check_timestamp("A commit's timestamp", commit.timestamp)
     check_staged_name(commit)
+
+
+def check_timestamp(field: str, timestamp: int) -> None:
+    """Timestamps must rise, so one beyond all calendars would be the table's last."""
+    if timestamp <= 0:
+        raise InvalidRequest(f"{field} is positive, not {timestamp}.")
+    if timestamp > TIMESTAMP_MAX:
+        raise InvalidRequest(f"{field} is in milliseconds and before the year 10000, not {timestamp}.")
 
 
 def check_staged_name(commit: Commit) -> None:

@@ -35,7 +35,7 @@ def normalize_location(location: str) -> str:
     segments = [segment for segment in path.split("/") if segment]
     if any(segment in {".", ".."} for segment in unquote(path).split("/")):
         raise InvalidRequest(f"{location[:200]!r} holds '.' or '..' as a path segment. Write the plain path.")
-    if any(len(segment.encode("utf-8", "surrogateescape")) > SEGMENT_BYTES_MAX for segment in segments):
+    if any(len(segment.encode("utf-8", "surrogatepass")) > SEGMENT_BYTES_MAX for segment in segments):
         raise InvalidRequest(f"A path segment of the location is longer than {SEGMENT_BYTES_MAX} bytes. Shorten it.")
     if not segments and match["scheme"] == "file":
         raise InvalidRequest("A location cannot be the root of the file system.")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 from tidegate.domain.columns import StructType, log_schema
-from tidegate.domain.commits import Commit, check_commit
+from tidegate.domain.commits import Commit, check_commit, check_timestamp
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.json_values import canonical_json, check_nesting
 from tidegate.domain.names import Version
@@ -56,8 +56,9 @@ class SetSnapshotVersion:
     timestamp: int
 
     def check(self) -> None:
-        if self.version < 0 or self.timestamp <= 0:
-            raise InvalidRequest("last-commit-version is 0 or higher and last-commit-timestamp-ms positive.")
+        if self.version < 0:
+            raise InvalidRequest(f"last-commit-version is 0 or higher, not {self.version}.")
+        check_timestamp("last-commit-timestamp-ms", self.timestamp)
 
 
 @dataclass(frozen=True, slots=True)

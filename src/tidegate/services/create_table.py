@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from tidegate.domain.commits import check_timestamp
 from tidegate.domain.errors import InvalidRequest, NoSuchStagingTable, PermissionDenied, TableAlreadyExists
 from tidegate.domain.first_commit import check_agreement, parse_first_commit
 from tidegate.domain.locations import lies_under, normalize_location
@@ -36,8 +37,7 @@ async def create_table(env: Environment, caller: Principal, creation: Creation) 
     check_name("table", creation.name.table)
     check_property_keys("properties", creation.metadata.properties)
     check_domains(creation.metadata.domains)
-    if creation.timestamp <= 0:
-        raise InvalidRequest(f"last-commit-timestamp-ms is positive, not {creation.timestamp}.")
+    check_timestamp("last-commit-timestamp-ms", creation.timestamp)
     env.authorize(caller, Operation.CREATE_TABLE, creation.name.parent)
     if creation.type is TableType.MANAGED:
         return await _finish_staging(env, caller, creation)
