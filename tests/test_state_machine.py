@@ -517,7 +517,7 @@ def test_any_order_of_requests_leaves_the_catalog_where_the_model_is(small_serve
         run_state_machine_as_test(
             lambda: Catalog(http, visited, etags),
             settings=settings(
-                max_examples=30,
+                max_examples=20,
                 stateful_step_count=40,
                 deadline=None,
                 report_multiple_bugs=False,
