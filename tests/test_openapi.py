@@ -103,7 +103,7 @@ def test_the_document_names_every_endpoint_once_and_nothing_else() -> None:
         for method, operation in operations.items()
     ]
     served = [(endpoint.method, endpoint.template, endpoint.name) for endpoint in ENDPOINTS]
-    assert sorted(named) == sorted([*served, ("GET", "/health", "health")])
+    assert sorted(named) == sorted([*served, ("GET", "/health", "health"), ("GET", "/openapi.json", "openapi")])
     assert len({id for _, _, id in named}) == len(named)
 
 

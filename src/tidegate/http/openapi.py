@@ -13,22 +13,31 @@ from tidegate import __version__
 from tidegate.http.endpoints import Endpoint
 
 _REF = "#/components/schemas/{name}"
+_ANY_OBJECT = {"application/json": {"schema": {"type": "object"}}}
+_BESIDES: dict[str, Any] = {
+    "/health": {
+        "operationId": "health",
+        "summary": "Whether the server serves. Needs no token.",
+        "security": [],
+        "responses": {"200": {"description": "It does.", "content": _ANY_OBJECT}},
+    },
+    "/openapi.json": {
+        "operationId": "openapi",
+        "summary": "This document.",
+        "responses": {
+            "200": {"description": "Done.", "content": _ANY_OBJECT},
+            "401": {"description": "UNAUTHENTICATED", "content": _ANY_OBJECT},
+        },
+    },
+}
+"""Served beside the faces."""
 
 
 def openapi_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     types = _wire_types(endpoints)
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     by_type = dict(zip(types, schemas, strict=True))
-    paths: dict[str, Any] = {
-        "/health": {
-            "get": {
-                "operationId": "health",
-                "summary": "Whether the server serves. Needs no token.",
-                "security": [],
-                "responses": {"200": {"description": "It does."}},
-            }
-        }
-    }
+    paths: dict[str, Any] = {path: {"get": operation} for path, operation in _BESIDES.items()}
     for endpoint in endpoints:
         paths.setdefault(endpoint.template, {})[endpoint.method.lower()] = _operation(endpoint, by_type)
     return {
