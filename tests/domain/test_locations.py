@@ -13,7 +13,7 @@ from tests.domain.builders import CREATED_AT, TABLE_ID
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.locations import LOCATION_LENGTH_MAX, lies_under, normalize_location, with_ancestors
 from tidegate.domain.names import SchemaName
-from tidegate.domain.namespaces import Catalog, Schema, managed_location, new_catalog, new_schema
+from tidegate.domain.namespaces import Catalog, Details, Schema, Stamps, check_details, managed_location
 
 
 @pytest.mark.parametrize(
@@ -148,11 +148,12 @@ def test_a_place_is_above_a_location_exactly_when_the_location_lies_under_it(one
 
 
 def catalog(**changes: Any) -> Catalog:
-    return new_catalog(id="c-id", name="main", owner="ada", now=CREATED_AT, **changes)
+    return Catalog("c-id", "main", check_details(Details(**changes)), Stamps.new("ada", CREATED_AT))
 
 
 def schema(**changes: Any) -> Schema:
-    return new_schema(id="s-id", name=SchemaName("main", "default"), owner="ada", now=CREATED_AT, **changes)
+    name = SchemaName("main", "default")
+    return Schema("s-id", name, check_details(Details(**changes)), Stamps.new("ada", CREATED_AT))
 
 
 @pytest.mark.parametrize(

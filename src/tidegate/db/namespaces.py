@@ -20,7 +20,7 @@ from tidegate.domain.errors import (
     SchemaAlreadyExists,
 )
 from tidegate.domain.names import SchemaName
-from tidegate.domain.namespaces import Catalog, Schema
+from tidegate.domain.namespaces import Catalog, Details, Schema, Stamps
 
 
 class SqlMetastore:
@@ -43,7 +43,7 @@ class SqlCatalogs:
 
     def add(self, catalog: Catalog) -> None:
         try:
-            self._connection.execute(catalogs.insert().values(**_catalog_row(catalog)))
+            self._connection.execute(catalogs.insert().values(**_row(catalog)))
         except IntegrityError:
             raise CatalogAlreadyExists(catalog.name) from None
 
@@ -58,7 +58,7 @@ class SqlCatalogs:
         return [_catalog(row) for row in self._connection.execute(query)]
 
     def change(self, catalog: Catalog) -> None:
-        change = catalogs.update().where(catalogs.c.id == catalog.id).values(**_catalog_row(catalog))
+        change = catalogs.update().where(catalogs.c.id == catalog.id).values(**_row(catalog))
         try:
             changed = self._connection.execute(change)
         except IntegrityError:
@@ -86,7 +86,7 @@ class SqlSchemas:
     def add(self, schema: Schema) -> None:
         catalog_id = self._catalog_id(schema.name)
         try:
-            self._connection.execute(schemas.insert().values(catalog_id=catalog_id, **_schema_row(schema)))
+            self._connection.execute(schemas.insert().values(catalog_id=catalog_id, **_row(schema)))
         except IntegrityError as error:
             if is_missing_parent(error):
                 raise NoSuchCatalog(schema.name.catalog) from None
@@ -121,7 +121,7 @@ class SqlSchemas:
         return [_schema(row, catalog.name) for row in self._connection.execute(query)]
 
     def change(self, schema: Schema) -> None:
-        change = schemas.update().where(schemas.c.id == schema.id).values(**_schema_row(schema))
+        change = schemas.update().where(schemas.c.id == schema.id).values(**_row(schema))
         try:
             changed = self._connection.execute(change)
         except IntegrityError:
@@ -143,45 +143,32 @@ class SqlSchemas:
         return catalog_id
 
 
-def _stamps(thing: Catalog | Schema) -> dict[str, Any]:
+def _row(thing: Catalog | Schema) -> dict[str, Any]:
     return {
         "id": thing.id,
-        "comment": thing.comment,
-        "properties": json.dumps(dict(thing.properties)),
-        "storage_root": thing.storage_root,
-        "owner": thing.owner,
-        "created_at": thing.created_at,
-        "created_by": thing.created_by,
-        "updated_at": thing.updated_at,
-        "updated_by": thing.updated_by,
-    }
-
-
-def _catalog_row(catalog: Catalog) -> dict[str, Any]:
-    return {"name": catalog.name, **_stamps(catalog)}
-
-
-def _schema_row(schema: Schema) -> dict[str, Any]:
-    return {"name": schema.name.schema, **_stamps(schema)}
-
-
-def _shared(row: sa.Row[Any]) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "comment": row.comment,
-        "properties": json.loads(row.properties),
-        "storage_root": row.storage_root,
-        "owner": row.owner,
-        "created_at": row.created_at,
-        "created_by": row.created_by,
-        "updated_at": row.updated_at,
-        "updated_by": row.updated_by,
+        "name": thing.name if isinstance(thing, Catalog) else thing.name.schema,
+        "comment": thing.details.comment,
+        "properties": json.dumps(dict(thing.details.properties)),
+        "storage_root": thing.details.storage_root,
+        "owner": thing.stamps.owner,
+        "created_at": thing.stamps.created_at,
+        "created_by": thing.stamps.created_by,
+        "updated_at": thing.stamps.updated_at,
+        "updated_by": thing.stamps.updated_by,
     }
 
 
 def _catalog(row: sa.Row[Any]) -> Catalog:
-    return Catalog(name=row.name, **_shared(row))
+    return Catalog(row.id, row.name, _details(row), _stamps(row))
 
 
 def _schema(row: sa.Row[Any], catalog: str) -> Schema:
-    return Schema(name=SchemaName(catalog, row.name), **_shared(row))
+    return Schema(row.id, SchemaName(catalog, row.name), _details(row), _stamps(row))
+
+
+def _details(row: sa.Row[Any]) -> Details:
+    return Details(row.comment, json.loads(row.properties), row.storage_root)
+
+
+def _stamps(row: sa.Row[Any]) -> Stamps:
+    return Stamps(row.owner, row.created_at, row.created_by, row.updated_at, row.updated_by)

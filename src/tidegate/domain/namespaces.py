@@ -3,96 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.locations import normalize_location
-from tidegate.domain.names import SchemaName, TableId, check_name
+from tidegate.domain.names import SchemaName, TableId
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What its owner says of a namespace."""
+
+    comment: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict[str, str])
+    storage_root: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stamps:
+    """Who made it and who changed it last, and when."""
+
+    owner: str
+    created_at: int
+    created_by: str
+    updated_at: int
+    updated_by: str
+
+    @staticmethod
+    def new(owner: str, now: int) -> Stamps:
+        return Stamps(owner=owner, created_at=now, created_by=owner, updated_at=now, updated_by=owner)
+
+    def touched(self, by: str, now: int) -> Stamps:
+        return replace(self, updated_at=now, updated_by=by)
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
     id: str
     name: str
-    comment: str | None
-    properties: Mapping[str, str]
-    storage_root: str | None
-    owner: str
-    created_at: int
-    created_by: str
-    updated_at: int
-    updated_by: str
+    details: Details
+    stamps: Stamps
 
     @property
     def storage_location(self) -> str | None:
-        return None if self.storage_root is None else f"{self.storage_root}/catalogs/{self.id}"
+        root = self.details.storage_root
+        return None if root is None else f"{root}/catalogs/{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
     id: str
     name: SchemaName
-    comment: str | None
-    properties: Mapping[str, str]
-    storage_root: str | None
-    owner: str
-    created_at: int
-    created_by: str
-    updated_at: int
-    updated_by: str
+    details: Details
+    stamps: Stamps
 
     @property
     def storage_location(self) -> str | None:
-        return None if self.storage_root is None else f"{self.storage_root}/schemas/{self.id}"
+        root = self.details.storage_root
+        return None if root is None else f"{root}/schemas/{self.id}"
 
 
-def new_catalog(
-    *,
-    id: str,
-    name: str,
-    owner: str,
-    now: int,
-    comment: str | None = None,
-    properties: Mapping[str, str] | None = None,
-    storage_root: str | None = None,
-) -> Catalog:
-    return Catalog(
-        id=id,
-        name=check_name("catalog", name),
-        comment=comment,
-        properties=properties or {},
-        storage_root=check_storage_root(storage_root),
-        owner=owner,
-        created_at=now,
-        created_by=owner,
-        updated_at=now,
-        updated_by=owner,
-    )
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a namespace. What is None stays as it is."""
 
+    new_name: str | None = None
+    comment: str | None = None
+    properties: Mapping[str, str] | None = None
 
-def new_schema(
-    *,
-    id: str,
-    name: SchemaName,
-    owner: str,
-    now: int,
-    comment: str | None = None,
-    properties: Mapping[str, str] | None = None,
-    storage_root: str | None = None,
-) -> Schema:
-    check_name("schema", name.schema)
-    return Schema(
-        id=id,
-        name=name,
-        comment=comment,
-        properties=properties or {},
-        storage_root=check_storage_root(storage_root),
-        owner=owner,
-        created_at=now,
-        created_by=owner,
-        updated_at=now,
-        updated_by=owner,
-    )
+    def apply(self, details: Details) -> Details:
+        return replace(
+            details,
+            comment=details.comment if self.comment is None else self.comment,
+            properties=details.properties if self.properties is None else self.properties,
+        )
 
 
 def managed_location(*, catalog: Catalog, schema: Schema, storage_root: str, table_id: TableId) -> str:
@@ -101,12 +85,14 @@ def managed_location(*, catalog: Catalog, schema: Schema, storage_root: str, tab
     return f"{storage_root}/{table_id}" if home is None else f"{home}/tables/{table_id}"
 
 
-def check_storage_root(storage_root: str | None) -> str | None:
-    if storage_root is None:
-        return None
-    normal = normalize_location(storage_root)
+def check_details(details: Details) -> Details:
+    """The details, their storage root in normal form and on a store that this server can read."""
+    root = details.storage_root
+    if root is None:
+        return details
+    normal = normalize_location(root)
     if not normal.startswith("file://"):
         raise InvalidRequest(
-            f"storage_root {storage_root[:200]!r} is not on a store that this server can read. Use a file:/// location."
+            f"storage_root {root[:200]!r} is not on a store that this server can read. Use a file:/// location."
         )
-    return normal
+    return replace(details, storage_root=normal)

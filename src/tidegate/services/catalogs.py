@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from tidegate.domain.errors import NotEmpty, Unavailable
 from tidegate.domain.names import check_name
-from tidegate.domain.namespaces import Catalog, new_catalog
+from tidegate.domain.namespaces import Catalog, Change, Details, Stamps, check_details
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.services.environment import Environment
@@ -22,25 +21,11 @@ async def metastore_id(env: Environment, caller: Principal) -> str:
     return id
 
 
-async def create_catalog(
-    env: Environment,
-    caller: Principal,
-    *,
-    name: str,
-    comment: str | None,
-    properties: Mapping[str, str],
-    storage_root: str | None,
-) -> Catalog:
-    catalog = new_catalog(
-        id=env.new_id(),
-        name=name,
-        owner=caller.name,
-        now=env.clock(),
-        comment=comment,
-        properties=properties,
-        storage_root=storage_root,
-    )
+async def create_catalog(env: Environment, caller: Principal, name: str, details: Details) -> Catalog:
+    check_name("catalog", name)
+    details = check_details(details)
     env.authorize(caller, Operation.CREATE_CATALOG, "metastore")
+    catalog = Catalog(env.new_id(), name, details, Stamps.new(caller.name, env.clock()))
     await env.database.write(lambda uow: uow.catalogs.add(catalog))
     return catalog
 
@@ -64,30 +49,14 @@ async def list_catalogs(env: Environment, caller: Principal, page: PageRequest) 
     return await env.database.read(work)
 
 
-async def update_catalog(
-    env: Environment,
-    caller: Principal,
-    name: str,
-    *,
-    new_name: str | None,
-    comment: str | None,
-    properties: Mapping[str, str] | None,
-) -> Catalog:
-    """What is None stays as it is."""
-    if new_name is not None:
-        check_name("catalog", new_name)
+async def update_catalog(env: Environment, caller: Principal, name: str, change: Change) -> Catalog:
+    new_name = name if change.new_name is None else check_name("catalog", change.new_name)
     env.authorize(caller, Operation.MANAGE_CATALOG, name)
 
     def work(uow: UnitOfWork) -> Catalog:
         catalog = uow.catalogs.lock(name)
-        changed = replace(
-            catalog,
-            name=catalog.name if new_name is None else new_name,
-            comment=catalog.comment if comment is None else comment,
-            properties=catalog.properties if properties is None else properties,
-            updated_at=env.clock(),
-            updated_by=caller.name,
-        )
+        stamps = catalog.stamps.touched(caller.name, env.clock())
+        changed = replace(catalog, name=new_name, details=change.apply(catalog.details), stamps=stamps)
         uow.catalogs.change(changed)
         return changed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.domain.errors import AlreadyExists
 from tidegate.domain.names import SchemaName
-from tidegate.domain.namespaces import new_catalog, new_schema
+from tidegate.domain.namespaces import Catalog, Details, Schema, Stamps
 from tidegate.domain.ports import UnitOfWork
 from tidegate.services.environment import Environment
 
@@ -20,9 +20,9 @@ async def first_start(env: Environment, *, owner: str) -> None:
             return
         now = env.clock()
         uow.metastore.create(env.new_id(), now=now)
-        uow.catalogs.add(new_catalog(id=env.new_id(), name=FIRST_CATALOG, owner=owner, now=now))
-        name = SchemaName(FIRST_CATALOG, FIRST_SCHEMA)
-        uow.schemas.add(new_schema(id=env.new_id(), name=name, owner=owner, now=now))
+        stamps = Stamps.new(owner, now)
+        uow.catalogs.add(Catalog(env.new_id(), FIRST_CATALOG, Details(), stamps))
+        uow.schemas.add(Schema(env.new_id(), SchemaName(FIRST_CATALOG, FIRST_SCHEMA), Details(), stamps))
 
     try:
         await env.database.write(work)

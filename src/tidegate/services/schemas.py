@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from tidegate.domain.errors import NotEmpty
 from tidegate.domain.names import SchemaName, check_name
-from tidegate.domain.namespaces import Schema, new_schema
+from tidegate.domain.namespaces import Change, Details, Schema, Stamps, check_details
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.services.environment import Environment
 from tidegate.services.paging import Page, PageRequest, read_page
 
 
-async def create_schema(
-    env: Environment,
-    caller: Principal,
-    *,
-    name: SchemaName,
-    comment: str | None,
-    properties: Mapping[str, str],
-    storage_root: str | None,
-) -> Schema:
-    schema = new_schema(
-        id=env.new_id(),
-        name=name,
-        owner=caller.name,
-        now=env.clock(),
-        comment=comment,
-        properties=properties,
-        storage_root=storage_root,
-    )
+async def create_schema(env: Environment, caller: Principal, name: SchemaName, details: Details) -> Schema:
+    check_name("schema", name.schema)
+    details = check_details(details)
     env.authorize(caller, Operation.CREATE_SCHEMA, name.catalog)
+    schema = Schema(env.new_id(), name, details, Stamps.new(caller.name, env.clock()))
     await env.database.write(lambda uow: uow.schemas.add(schema))
     return schema
 
@@ -57,30 +42,15 @@ async def list_schemas(env: Environment, caller: Principal, catalog: str, page: 
     return await env.database.read(work)
 
 
-async def update_schema(
-    env: Environment,
-    caller: Principal,
-    name: SchemaName,
-    *,
-    new_name: str | None,
-    comment: str | None,
-    properties: Mapping[str, str] | None,
-) -> Schema:
-    """What is None stays as it is."""
-    if new_name is not None:
-        check_name("schema", new_name)
+async def update_schema(env: Environment, caller: Principal, name: SchemaName, change: Change) -> Schema:
+    new_name = name.schema if change.new_name is None else check_name("schema", change.new_name)
     env.authorize(caller, Operation.MANAGE_SCHEMA, name)
 
     def work(uow: UnitOfWork) -> Schema:
         schema = uow.schemas.lock(name)
-        changed = replace(
-            schema,
-            name=schema.name if new_name is None else SchemaName(name.catalog, new_name),
-            comment=schema.comment if comment is None else comment,
-            properties=schema.properties if properties is None else properties,
-            updated_at=env.clock(),
-            updated_by=caller.name,
-        )
+        stamps = schema.stamps.touched(caller.name, env.clock())
+        renamed = SchemaName(name.catalog, new_name)
+        changed = replace(schema, name=renamed, details=change.apply(schema.details), stamps=stamps)
         uow.schemas.change(changed)
         return changed
 

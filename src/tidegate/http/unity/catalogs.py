@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.domain import errors
-from tidegate.domain.namespaces import Catalog
+from tidegate.domain.namespaces import Catalog, Change, Details
 from tidegate.http.endpoints import Call, Endpoint
 from tidegate.http.unity.face import UNITY
 from tidegate.services import catalogs
@@ -17,15 +17,8 @@ async def metastore_summary(call: Call) -> wire.MetastoreSummary:
 
 async def create(call: Call) -> wire.CatalogInfo:
     body: wire.CreateCatalog = call.body
-    catalog = await catalogs.create_catalog(
-        call.env,
-        call.caller,
-        name=body.name,
-        comment=body.comment,
-        properties=body.properties or {},
-        storage_root=body.storage_root,
-    )
-    return from_catalog(catalog)
+    details = Details(body.comment, body.properties or {}, body.storage_root)
+    return from_catalog(await catalogs.create_catalog(call.env, call.caller, body.name, details))
 
 
 async def list_all(call: Call) -> wire.CatalogList:
@@ -40,15 +33,8 @@ async def get(call: Call) -> wire.CatalogInfo:
 
 async def update(call: Call) -> wire.CatalogInfo:
     body: wire.UpdateCatalog = call.body
-    catalog = await catalogs.update_catalog(
-        call.env,
-        call.caller,
-        call.path["name"],
-        new_name=body.new_name,
-        comment=body.comment,
-        properties=body.properties,
-    )
-    return from_catalog(catalog)
+    change = Change(body.new_name, body.comment, body.properties)
+    return from_catalog(await catalogs.update_catalog(call.env, call.caller, call.path["name"], change))
 
 
 async def delete(call: Call) -> wire.Empty:
@@ -57,17 +43,18 @@ async def delete(call: Call) -> wire.Empty:
 
 
 def from_catalog(catalog: Catalog) -> wire.CatalogInfo:
+    details, stamps = catalog.details, catalog.stamps
     return wire.CatalogInfo(
         name=catalog.name,
-        comment=catalog.comment,
-        properties=dict(catalog.properties),
-        owner=catalog.owner,
-        created_at=catalog.created_at,
-        created_by=catalog.created_by,
-        updated_at=catalog.updated_at,
-        updated_by=catalog.updated_by,
+        comment=details.comment,
+        properties=dict(details.properties),
+        owner=stamps.owner,
+        created_at=stamps.created_at,
+        created_by=stamps.created_by,
+        updated_at=stamps.updated_at,
+        updated_by=stamps.updated_by,
         id=catalog.id,
-        storage_root=catalog.storage_root,
+        storage_root=details.storage_root,
         storage_location=catalog.storage_location,
     )
 

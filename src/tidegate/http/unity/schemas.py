@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.domain import errors
 from tidegate.domain.names import SchemaName, parse_schema_name
-from tidegate.domain.namespaces import Schema
+from tidegate.domain.namespaces import Change, Details, Schema
 from tidegate.http.endpoints import Call, Endpoint
 from tidegate.http.unity.face import UNITY
 from tidegate.services import schemas
@@ -14,15 +14,9 @@ from tidegate.wire import unity as wire
 
 async def create(call: Call) -> wire.SchemaInfo:
     body: wire.CreateSchema = call.body
-    schema = await schemas.create_schema(
-        call.env,
-        call.caller,
-        name=SchemaName(body.catalog_name, body.name),
-        comment=body.comment,
-        properties=body.properties or {},
-        storage_root=body.storage_root,
-    )
-    return from_schema(schema)
+    details = Details(body.comment, body.properties or {}, body.storage_root)
+    name = SchemaName(body.catalog_name, body.name)
+    return from_schema(await schemas.create_schema(call.env, call.caller, name, details))
 
 
 async def list_all(call: Call) -> wire.SchemaList:
@@ -39,15 +33,8 @@ async def get(call: Call) -> wire.SchemaInfo:
 
 async def update(call: Call) -> wire.SchemaInfo:
     body: wire.UpdateSchema = call.body
-    schema = await schemas.update_schema(
-        call.env,
-        call.caller,
-        _name(call),
-        new_name=body.new_name,
-        comment=body.comment,
-        properties=body.properties,
-    )
-    return from_schema(schema)
+    change = Change(body.new_name, body.comment, body.properties)
+    return from_schema(await schemas.update_schema(call.env, call.caller, _name(call), change))
 
 
 async def delete(call: Call) -> wire.Empty:
@@ -60,19 +47,20 @@ def _name(call: Call) -> SchemaName:
 
 
 def from_schema(schema: Schema) -> wire.SchemaInfo:
+    details, stamps = schema.details, schema.stamps
     return wire.SchemaInfo(
         name=schema.name.schema,
         catalog_name=schema.name.catalog,
-        comment=schema.comment,
-        properties=dict(schema.properties),
+        comment=details.comment,
+        properties=dict(details.properties),
         full_name=str(schema.name),
-        owner=schema.owner,
-        created_at=schema.created_at,
-        created_by=schema.created_by,
-        updated_at=schema.updated_at,
-        updated_by=schema.updated_by,
+        owner=stamps.owner,
+        created_at=stamps.created_at,
+        created_by=stamps.created_by,
+        updated_at=stamps.updated_at,
+        updated_by=stamps.updated_by,
         schema_id=schema.id,
-        storage_root=schema.storage_root,
+        storage_root=details.storage_root,
         storage_location=schema.storage_location,
     )
 
