@@ -109,7 +109,7 @@ def test_the_first_conversion_is_that_of_version_0(lake: Lake, unique: str) -> N
 def test_the_first_conversion_has_no_base(lake: Lake, unique: str) -> None:
     draft = draft_of(lake, unique)
     based = uniform(draft.location, 0, base_converted_delta_version=0)
-    assert error_of(lake.create({**draft.request, "uniform": based})) == CONFLICT
+    assert error_of(lake.create({**draft.request, "uniform": based})) == INVALID
     assert lake.create(draft.request).status_code == 200
 
 

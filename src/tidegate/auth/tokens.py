@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import fcntl
 import hashlib
 import hmac
 import os
@@ -43,23 +43,27 @@ class Nobody:
 def read_or_make_token(path: Path) -> str:
     """The token in the file; on the first start a new one, readable by its owner alone.
 
-    The file appears whole or not at all: a crash at the wrong moment must not lock everybody out.
+    Servers that start together on one home take turns, and the file appears whole or not at all: neither a race nor a
+    crash may leave a server with a token that nobody can read.
     """
-    token = _read(path)
-    if token:
-        return token
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    turn = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        token = _read(path)
+        return token or _make(path)
+    finally:
+        os.close(turn)
+
+
+def _make(path: Path) -> str:
+    token = secrets.token_urlsafe(32)
+    draft = path.with_name(f".{path.name}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(secrets.token_urlsafe(32) + "\n")
+        file.write(token + "\n")
         file.flush()
         os.fsync(file.fileno())
-    if path.exists():  # empty, by a crash or by hand
-        draft.replace(path)
-    else:
-        with contextlib.suppress(FileExistsError):  # another server on this home was faster: its token counts
-            os.link(draft, path)
-        draft.unlink()
-    return _read(path)
+    draft.replace(path)
+    return token
 
 
 def _read(path: Path) -> str:
