@@ -12,6 +12,7 @@ import itertools
 import json
 import re
 import socket
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -799,7 +800,7 @@ def test_a_table_is_created_where_it_was_staged_and_nowhere_else(yard: Yard, els
     draft = yard.lake.draft(fresh())
     draft.write_version_0()
     parent, _, name = draft.location.rpartition("/")
-    other = yard.table.location.rpartition("/")[2][:-1] + "0"
+    other = str(uuid.uuid4())
     location = elsewhere.format(here=draft.location, parent=parent, name=name, other=other)
     with yard.unchanged():
         refused = yard.lake.create({**draft.request, "location": location})
