@@ -182,6 +182,16 @@ def test_a_commit_larger_than_what_the_server_reads_at_once_is_verified_all_the_
         assert listed(table.update(add_commit(table.stage_commit(2)), report(1))) == [2]
 
 
+@pytest.mark.parametrize("damage", [Path.mkdir, lambda path: path.symlink_to(path)], ids=["a folder", "a loop"])
+def test_a_published_file_that_cannot_be_read_stays_listed_and_stops_nobody(
+    table: LakeTable, damage: Callable[[Path], None]
+) -> None:
+    commit_up_to(table, 1)
+    damage(published_file(table, 1))
+    assert listed(table.report(1)) == [1]
+    assert listed(table.update(add_commit(table.stage_commit(2)), report(1))) == [2, 1]
+
+
 # Reports that cannot be
 
 

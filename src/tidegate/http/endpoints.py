@@ -15,7 +15,7 @@ from tidegate.domain.errors import (
     TooManyRequests,
     Unavailable,
 )
-from tidegate.domain.names import SchemaName, TableName
+from tidegate.domain.names import TableName
 from tidegate.domain.privileges import Principal
 from tidegate.http.faces import BodyTooLarge, Face
 from tidegate.services.environment import Environment
@@ -30,10 +30,6 @@ class Call:
     path: dict[str, str]
     query: Any
     body: Any
-
-    @property
-    def schema_name(self) -> SchemaName:
-        return SchemaName(self.path["catalog"], self.path["schema"])
 
     @property
     def table_name(self) -> TableName:

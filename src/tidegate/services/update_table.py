@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from tidegate.domain.commits import Commit
-from tidegate.domain.errors import InternalFailure, NoSuchTable, TidegateError
+from tidegate.domain.errors import InternalFailure, NoSuchTable, TidegateError, Unavailable
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
@@ -74,10 +74,14 @@ async def _verify_report(
     if table.id != needed.table_id:
         return None
     verified = table.published
-    for commit in commits_to_verify(table, report.version):
-        if not await env.delta_logs.is_published(table.location, commit):
-            break
-        verified = commit.version
+    try:
+        for commit in commits_to_verify(table, report.version):
+            if not await env.delta_logs.is_published(table.location, commit):
+                break
+            verified = commit.version
+    except Unavailable as error:
+        # What could not be read is not verified; the commit that the report rides along with goes on.
+        log.warning("the report about %s could not be verified: %s", name, error.message)
     return verified
 
 
