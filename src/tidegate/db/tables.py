@@ -43,25 +43,21 @@ _UNPUBLISHED = (
     .where(commits.c.version > tables.c.published)
     .order_by(commits.c.table_id, commits.c.version)
 )
+_CHANGING = (
+    "updated_at",
+    "updated_by",
+    "revision",
+    "metadata_version",
+    "metadata_timestamp",
+    "latest",
+    "latest_timestamp",
+    "published",
+    "uniform",
+)
 _CHANGE = (
     tables.update()
     .where(tables.c.id == sa.bindparam("table_id"))
-    .values(
-        {
-            name: sa.bindparam(f"new_{name}")
-            for name in (
-                "updated_at",
-                "updated_by",
-                "revision",
-                "metadata_version",
-                "metadata_timestamp",
-                "latest",
-                "latest_timestamp",
-                "published",
-                "uniform",
-            )
-        }
-    )
+    .values({name: sa.bindparam(f"new_{name}") for name in _CHANGING})
 )
 _CHANGE_METADATA = (
     table_metadata.update()
@@ -117,7 +113,7 @@ class SqlTables:
     def page(self, schema: Schema, *, after: str, limit: int) -> Sequence[Table]:
         query = _SELECT.where(tables.c.schema_id == schema.id, tables.c.name > after)
         rows = self._connection.execute(query.order_by(tables.c.name).limit(limit)).all()
-        return self._with_commits(rows)
+        return [_table(row, ()) for row in rows]
 
     def rename(self, table: Table, to: TableName, *, by: Principal, now: int) -> None:
         change = tables.update().where(*_still(table))
@@ -217,17 +213,7 @@ def _table(row: sa.Row[Any], unpublished: tuple[Commit, ...]) -> Table:
 
 
 def _changing(table: Table) -> dict[str, Any]:
-    return {
-        "updated_at": table.updated_at,
-        "updated_by": table.updated_by,
-        "revision": table.revision,
-        "metadata_version": table.metadata_version,
-        "metadata_timestamp": table.metadata_timestamp,
-        "latest": table.latest,
-        "latest_timestamp": table.latest_timestamp,
-        "published": table.published,
-        "uniform": encode_uniform(table.uniform),
-    }
+    return {name: getattr(table, name) for name in _CHANGING} | {"uniform": encode_uniform(table.uniform)}
 
 
 def _change_row(table: Table) -> dict[str, Any]:
