@@ -175,6 +175,7 @@ SOUND: dict[str, MakeAsk] = {
     "listTables": lambda s: Ask(query=_schema_query(s)),
     "getTable": lambda s: Ask({"full_name": s.full_name}),
     "dropTable": lambda s: Ask({"full_name": s.full_name}),
+    "getTimeline": lambda s: Ask({"full_name": s.full_name}),
 }
 """For each endpoint a request that succeeds."""
 
@@ -307,6 +308,11 @@ OWN_CASES: dict[Pair, Case] = {
     ("getTable", errors.NoSuchTable): Case(but("getTable", path={"full_name": "main.default.absent"})),
     ("dropTable", errors.InvalidRequest): Case(but("dropTable", path={"full_name": "a..b"})),
     ("dropTable", errors.NoSuchTable): Case(but("dropTable", path={"full_name": "main.default.absent"})),
+    ("getTimeline", errors.InvalidRequest): Case(but("getTimeline", path={"full_name": "a.b"})),
+    ("getTimeline", errors.UnsupportedTableFormat): Case(
+        but("getTimeline", path=lambda s: {"full_name": f"{s.catalog}.{s.schema}.parquet"})
+    ),
+    ("getTimeline", errors.NoSuchTable): Case(but("getTimeline", path={"full_name": "main.default.absent"})),
     # A commit alone would be one whose outcome is unknown; the report makes the server read first.
     ("updateTable", errors.Unavailable): Case(
         but("updateTable", body=_updates(lambda s: [add_commit(s.commit), report(1)])), "broken"
@@ -547,7 +553,7 @@ def test_a_staging_table_is_for_the_principal_that_staged_it(places: Places, nam
     check_error(refused, BY_NAME[name], errors.PermissionDenied)
 
 
-@pytest.mark.parametrize("name", ["loadTable", "getTable", "getTableCredentials"])
+@pytest.mark.parametrize("name", ["loadTable", "getTable", "getTableCredentials", "getTimeline"])
 def test_a_colleague_with_the_right_sees_what_a_stranger_does_not(places: Places, name: str) -> None:
     seen = places.send(BY_NAME[name], Case(SOUND[name], "guarded", token="colleague"))
     assert seen.status_code == 200, seen.text

@@ -289,6 +289,21 @@ def test_all_spellings_of_a_local_location_are_served_alike(lake: Lake, unique: 
     assert [entry["prefix"] for entry in vended] == [f"file://{folder}"]
 
 
+def test_credentials_to_write_are_vended_only_where_an_external_table_could_be(
+    lake: Lake, unique: str, folder: Path
+) -> None:
+    managed = lake.new_table(unique).load()["metadata"]["location"]
+    registered(lake, f"{unique}_external", f"file://{folder}")
+
+    def asked(location: str, operation: str) -> int:
+        place = {"location": location, "operation": operation}
+        return lake.http.get(f"{DELTA}/temporary-path-credentials", params=place).status_code
+
+    assert asked(f"file://{folder}-free", "READ_WRITE") == 200
+    taken = [managed, str(Path(managed).parent), f"{managed}/_delta_log", f"file://{folder}", f"file://{folder}/inside"]
+    assert [asked(location, "READ_WRITE") for location in taken] == [400] * len(taken)
+
+
 def test_a_name_that_is_taken_is_refused(lake: Lake, unique: str, folder: Path) -> None:
     lake.new_table(unique)
     response = lake.create(external_request(unique, f"file://{folder}"))

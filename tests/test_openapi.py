@@ -50,7 +50,15 @@ ABOUT_WHAT_EXISTS = schemathesis.openapi.from_dict(
         {"phases": {"coverage": {"enabled": False}}, "generation": {"with-security-parameters": False}}
     ),
 ).include(
-    operation_id=[*NESTED, "createStagingTable", "getTableCredentials", "listSchemas", "listTables", "reportMetrics"]
+    operation_id=[
+        *NESTED,
+        "createStagingTable",
+        "getTableCredentials",
+        "getTimeline",
+        "listSchemas",
+        "listTables",
+        "reportMetrics",
+    ]
 )
 """Those that look further into a request once the things that it names are there, and that do not take them away."""
 
@@ -165,6 +173,7 @@ def test_a_request_about_things_that_exist_gets_a_documented_answer(case: schema
 def point_at(case: schemathesis.Case, table: LakeTable) -> None:
     """Makes a generated request one about this table, or about a new one beside it, and leaves the rest as it is."""
     kept = dict.fromkeys(("catalog", "schema", "table", "catalog_name", "schema_name"), "kept")
+    kept["full_name"] = "kept.kept.kept"
     for given in (case.path_parameters, case.query):
         given.update({name: value for name, value in kept.items() if name in given})
     if not isinstance(case.body, dict):

@@ -72,15 +72,14 @@ def _endpoint(endpoint: Endpoint) -> str:
 def errors() -> str:
     lines = [
         NOTE + "# Errors\n",
-        "Every answer that is not a success says what to change. The two faces spell errors differently; an endpoint's",
+        "Every answer that is not a success says what to change. The faces spell errors differently; an endpoint's",
         "own errors are in [endpoints](endpoints.md); any call may get those for authentication, rights and load.\n",
-        "| what happened | Delta REST v1.0 | Unity Catalog |",
-        "|---|---|---|",
+        f"| what happened | {' | '.join(face.name for face in FACES)} |",
+        "|---|" + "---|" * len(FACES),
     ]
-    delta, unity = FACES
     for error in _leaves(TidegateError):
-        one, other = delta.code_of(error), unity.code_of(error)
-        lines.append(f"| {error.__name__} | {one.status} `{one.code}` | {other.status} `{other.code}` |")
+        codes = [face.code_of(error) for face in FACES]
+        lines.append(f"| {error.__name__} | " + " | ".join(f"{code.status} `{code.code}`" for code in codes) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -20,6 +20,8 @@ from tidegate.http.app import App
 from tidegate.http.delta.endpoints import ENDPOINTS as DELTA_ENDPOINTS
 from tidegate.http.delta.face import DELTA
 from tidegate.http.endpoints import Endpoint
+from tidegate.http.extensions.face import TIDEGATE
+from tidegate.http.extensions.timeline import ENDPOINTS as TIMELINE_ENDPOINTS
 from tidegate.http.faces import Face
 from tidegate.http.unity.catalogs import ENDPOINTS as CATALOG_ENDPOINTS
 from tidegate.http.unity.face import UNITY
@@ -27,14 +29,23 @@ from tidegate.http.unity.schemas import ENDPOINTS as SCHEMA_ENDPOINTS
 from tidegate.http.unity.tables import ENDPOINTS as TABLE_ENDPOINTS
 from tidegate.services.environment import Environment
 from tidegate.services.first_start import first_start
+from tidegate.services.outcomes import OutcomeCounts
 from tidegate.services.update_table import ratify_group
 from tidegate.settings import Settings
 from tidegate.storage.delta_logs import ObjectStoreDeltaLogs
 
-ENDPOINTS: list[Endpoint] = [*DELTA_ENDPOINTS, *CATALOG_ENDPOINTS, *SCHEMA_ENDPOINTS, *TABLE_ENDPOINTS]
-FACES: list[Face] = [DELTA, UNITY]
+ENDPOINTS: list[Endpoint] = [
+    *DELTA_ENDPOINTS,
+    *CATALOG_ENDPOINTS,
+    *SCHEMA_ENDPOINTS,
+    *TABLE_ENDPOINTS,
+    *TIMELINE_ENDPOINTS,
+]
+FACES: list[Face] = [DELTA, UNITY, TIDEGATE]
+"""The last one also answers where nothing is served."""
 
 TOKEN_FILE = "admin.token"  # noqa: S105
+COUNTED_TABLES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,7 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         authorizer=AdminsOnly(frozenset({ADMIN, ANONYMOUS})),
         delta_logs=ObjectStoreDeltaLogs(bytes_max=settings.commit_bytes_max),
         vendor=LocalVendor(),
+        outcomes=OutcomeCounts(now_ms, tables_max=COUNTED_TABLES_MAX),
         clock=now_ms,
         new_id=lambda: str(uuid.uuid4()),
         storage_root=settings.storage_location,
@@ -105,7 +117,7 @@ def _group_decider(settings: Settings):
     limits = Limits(unpublished_max=settings.unpublished_commits_max)
 
     def decide_group(uow: UnitOfWork, proposals: Sequence[Proposal]) -> list[Decision]:
-        return ratify_group(uow, proposals, limits=limits, now=now_ms())
+        return ratify_group(uow, proposals, limits=limits, clock=now_ms)
 
     return decide_group
 

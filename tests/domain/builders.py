@@ -152,6 +152,7 @@ def proposal(*actions: Action, etag: str | None = None, verified: int | None = N
         principal="bob",
         requirements=Requirements(table_id=TABLE_ID, etag=etag),
         actions=actions,
+        proposed_at=NOW,
         verified=None if verified is None else Version(verified),
     )
 

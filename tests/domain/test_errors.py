@@ -1,4 +1,4 @@
-"""Errors: the tree, what each says, and that both faces have a code for every one of them."""
+"""Errors: the tree, what each says, and that every face has a code for every one of them."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ from tidegate.domain.errors import (
 )
 from tidegate.http import faces
 from tidegate.http.delta.face import DELTA
+from tidegate.http.extensions.face import TIDEGATE
 from tidegate.http.faces import BodyTooLarge, ErrorCode, Face, MethodNotAllowed, NoSuchEndpoint
 from tidegate.http.unity.face import UNITY
 
-FACES = (DELTA, UNITY)
+FACES = (DELTA, UNITY, TIDEGATE)
 
 
 def descendants(ancestor: type[TidegateError]) -> list[type[TidegateError]]:
@@ -64,7 +65,7 @@ def test_errors_live_in_one_tree_and_those_of_http_beside_the_faces() -> None:
 
 @pytest.mark.parametrize("face", FACES, ids=lambda face: face.name)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
-def test_every_error_has_a_code_of_its_own_kind_on_both_faces(error: type[TidegateError], face: Face) -> None:
+def test_every_error_has_a_code_of_its_own_kind_on_every_face(error: type[TidegateError], face: Face) -> None:
     nearest = next((ancestor for ancestor in error.__mro__ if ancestor in face.codes), None)
     assert nearest not in {None, TidegateError, Exception}
     assert face.code_of(error) == face.codes[nearest]
@@ -87,10 +88,11 @@ def test_every_delta_type_is_one_that_the_typed_client_knows(error: type[Tidegat
     assert (read.error.code, read.error.message) == (code.status, "what to change")
 
 
+@pytest.mark.parametrize("face", [UNITY, TIDEGATE], ids=lambda face: face.name)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
-def test_the_body_of_the_unity_face_holds_the_code_and_the_message(error: type[TidegateError]) -> None:
-    code = UNITY.code_of(error)
-    body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(UNITY.error_body(code, "what to change")))
+def test_the_body_of_the_other_faces_holds_the_code_and_the_message(error: type[TidegateError], face: Face) -> None:
+    code = face.code_of(error)
+    body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(face.error_body(code, "what to change")))
     assert body["error_code"] == code.code
     assert body["message"] == "what to change"
 
@@ -146,6 +148,12 @@ def test_unity_statuses_and_codes_are_those_of_its_specification(
     error: type[TidegateError], status: int, code: str
 ) -> None:
     assert UNITY.code_of(error) == ErrorCode(status, code)
+
+
+def test_our_own_face_differs_from_unity_only_where_that_one_is_odd() -> None:
+    """A name that is taken is a conflict, and a table of another format has a code of its own."""
+    differing = {error for error in ERRORS if TIDEGATE.code_of(error) != UNITY.code_of(error)}
+    assert differing == {AlreadyExists, *descendants(AlreadyExists), UnsupportedTableFormat}
 
 
 def drawn_tree() -> dict[str, str]:

@@ -128,5 +128,8 @@ commits = sa.Table(
     sa.Column("file_name", sa.Text, nullable=False),
     sa.Column("file_size", sa.BigInteger, nullable=False),
     sa.Column("file_modified_at", sa.BigInteger, nullable=False),
+    # By the server's clock, as everywhere; null for commits that are older than these columns.
+    sa.Column("proposed_at", sa.BigInteger),
+    sa.Column("ratified_at", sa.BigInteger),
     sqlite_with_rowid=False,
 )

@@ -13,7 +13,7 @@ from tidegate.db.documents import decode_metadata, decode_uniform, encode_metada
 from tidegate.db.errors import is_missing_parent
 from tidegate.db.locations import overlapping
 from tidegate.db.schema import catalogs, commits, schemas, table_metadata, tables
-from tidegate.domain.commits import Commit
+from tidegate.domain.commits import Commit, RatifiedCommit
 from tidegate.domain.errors import NoSuchSchema, NoSuchTable, TableAlreadyExists
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.namespaces import Schema
@@ -36,8 +36,10 @@ _FIND = (
     .join(catalogs, catalogs.c.id == schemas.c.catalog_id)
     .where(_LIVE)
 )
+_COMMIT = [column for column in commits.c if column.name not in {"proposed_at", "ratified_at"}]
+"""What a commit is, without when it happened: loads and decisions have no use for that."""
 _UNPUBLISHED = (
-    sa.select(commits)
+    sa.select(*_COMMIT)
     .select_from(commits)
     .join(tables, tables.c.id == commits.c.table_id)
     .where(commits.c.version > tables.c.published)
@@ -149,8 +151,15 @@ class SqlTables:
     def ratified(self, versions: Sequence[tuple[TableId, Version]]) -> Mapping[tuple[TableId, Version], Commit]:
         if not versions:
             return {}
-        query = sa.select(commits).where(sa.tuple_(commits.c.table_id, commits.c.version).in_(versions))
+        query = sa.select(*_COMMIT).where(sa.tuple_(commits.c.table_id, commits.c.version).in_(versions))
         return {(TableId(row.table_id), Version(row.version)): _commit(row) for row in self._connection.execute(query)}
+
+    def history(self, id: TableId, *, before: Version | None, limit: int) -> Sequence[RatifiedCommit]:
+        query = sa.select(commits).where(commits.c.table_id == id)
+        if before is not None:
+            query = query.where(commits.c.version < before)
+        rows = self._connection.execute(query.order_by(commits.c.version.desc()).limit(limit))
+        return [RatifiedCommit(_commit(row), row.proposed_at, row.ratified_at) for row in rows]
 
     def save(self, before: Mapping[TableId, Table], after: Mapping[TableId, Table], won: Commits) -> None:
         changed = [table for id, table in sorted(after.items()) if table is not before[id]]
@@ -160,7 +169,7 @@ class SqlTables:
             if table.metadata is not before[table.id].metadata
         ]
         if won:
-            self._connection.execute(commits.insert(), [_commit_row(id, commit) for id, commit in won])
+            self._connection.execute(commits.insert(), [_commit_row(id, ratified) for id, ratified in won])
         if changed:
             self._connection.execute(_CHANGE, [_change_row(table) for table in changed])
         if documents:
@@ -230,7 +239,8 @@ def _commit(row: sa.Row[Any]) -> Commit:
     )
 
 
-def _commit_row(table_id: TableId, commit: Commit) -> dict[str, Any]:
+def _commit_row(table_id: TableId, ratified: RatifiedCommit) -> dict[str, Any]:
+    commit = ratified.commit
     return {
         "table_id": table_id,
         "version": commit.version,
@@ -238,4 +248,6 @@ def _commit_row(table_id: TableId, commit: Commit) -> dict[str, Any]:
         "file_name": commit.file_name,
         "file_size": commit.file_size,
         "file_modified_at": commit.file_modified_at,
+        "proposed_at": ratified.proposed_at,
+        "ratified_at": ratified.ratified_at,
     }

@@ -27,6 +27,18 @@ class Commit:
     file_modified_at: int
 
 
+@dataclass(frozen=True, slots=True)
+class RatifiedCommit:
+    """A commit that happened, and when the server heard of it and decided on it: one clock, milliseconds.
+
+    None where the commit was ratified before the catalog kept the moment.
+    """
+
+    commit: Commit
+    proposed_at: int | None
+    ratified_at: int | None
+
+
 def check_commit(commit: Commit) -> None:
     """What can be said of a proposed commit without looking at its table."""
     if commit.version < 1:

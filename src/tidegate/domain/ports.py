@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from tidegate.domain.commits import Commit
+from tidegate.domain.commits import Commit, RatifiedCommit
 from tidegate.domain.credentials import Credential, CredentialOperation
 from tidegate.domain.names import SchemaName, TableId, TableName, Version
 from tidegate.domain.namespaces import Catalog, Schema
 from tidegate.domain.privileges import Principal, Question
+from tidegate.domain.publishing import PublishedFile
 from tidegate.domain.ratification import Decision, Proposal
 from tidegate.domain.tables import StagingTable, Table
 
@@ -75,12 +76,16 @@ class Tables(Protocol):
         """The commits that were ratified for these versions, published or not."""
         ...
 
+    def history(self, id: TableId, *, before: Version | None, limit: int) -> Sequence[RatifiedCommit]:
+        """The ratified commits of a table, published or not, newest first; with `before` those of lower versions."""
+        ...
+
     def save(self, before: Mapping[TableId, Table], after: Mapping[TableId, Table], won: Commits) -> None:
         """Writes what changed from `before` to `after`, and the newly ratified commits."""
         ...
 
 
-Commits = Sequence[tuple[TableId, Commit]]
+Commits = Sequence[tuple[TableId, RatifiedCommit]]
 
 
 class Metastore(Protocol):
@@ -128,6 +133,10 @@ class DeltaLogs(Protocol):
 
     async def read_published(self, location: str, version: Version) -> bytes | None:
         """The content of `_delta_log/<version>.json`, None if it is not there."""
+        ...
+
+    async def find_published(self, location: str, version: Version) -> PublishedFile | None:
+        """What the store says of `_delta_log/<version>.json`, None if it is not there; its content is not read."""
         ...
 
     async def is_published(self, location: str, commit: Commit) -> bool:

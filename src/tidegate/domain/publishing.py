@@ -8,12 +8,21 @@ that were ratified; what could not be verified stays listed.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tidegate.domain.commits import Commit
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.names import Version
 from tidegate.domain.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFile:
+    """A published file as the store describes it."""
+
+    size: int
+    modified_at: int
+    """Milliseconds since the epoch; some stores know whole seconds only."""
 
 
 def check_report(table: Table, reported: Version) -> None:

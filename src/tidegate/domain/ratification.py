@@ -46,6 +46,8 @@ class Proposal:
     principal: str
     requirements: Requirements
     actions: tuple[Action, ...]
+    proposed_at: int
+    """When it reached the server."""
     verified: Version | None = None
     """How far the reported publication was verified; None when nothing was reported."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tidegate.domain.commits import check_timestamp
 from tidegate.domain.errors import InvalidRequest, NoSuchStagingTable, PermissionDenied, TableAlreadyExists
 from tidegate.domain.first_commit import check_agreement, parse_first_commit
-from tidegate.domain.locations import lies_under, normalize_location
+from tidegate.domain.locations import normalize_location
 from tidegate.domain.names import TableId, TableName, Version, check_name
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
@@ -20,6 +20,7 @@ from tidegate.domain.tables import DELTA, StagingTable, Table, TableMetadata, Ta
 from tidegate.domain.uniform import Uniform, check_uniform
 from tidegate.domain.updates import check_domains, check_property_keys
 from tidegate.services.environment import Environment
+from tidegate.services.places import check_free, external_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +101,12 @@ async def _check_first_commit(env: Environment, table: Table, creation: Creation
 
 async def _register_external(env: Environment, caller: Principal, creation: Creation) -> Table:
     """Its log belongs to somebody else: it is neither read nor written here."""
-    location = normalize_location(creation.location)
-    if location == env.storage_root or lies_under(location, env.storage_root):
-        raise InvalidRequest(f"{location} lies in the storage of managed tables. Put external tables elsewhere.")
+    location = external_place(env, creation.location)
     table = _new_table(env, caller, creation, id=TableId(env.new_id()), location=location)
 
     def register(uow: UnitOfWork) -> None:
         schema = uow.schemas.get(creation.name.parent)
-        if uow.staging_tables.overlaps(location):
-            raise InvalidRequest(f"{location} is promised to a managed table that is being made. Choose another place.")
-        taken = uow.tables.find_overlapping(location)
-        if taken is not None:
-            raise InvalidRequest(f"{location} is at, above or below the place of {taken}. Tables may not overlap.")
+        check_free(uow, location)
         uow.tables.add(table, schema)
 
     await env.database.write(register)

@@ -8,6 +8,7 @@ from tidegate.domain.locations import normalize_location
 from tidegate.domain.names import TableId, TableName
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.services.environment import Environment
+from tidegate.services.places import check_free, external_place
 
 
 async def table_credentials(
@@ -31,7 +32,11 @@ async def staging_credentials(env: Environment, caller: Principal, table_id: str
 async def path_credentials(
     env: Environment, caller: Principal, location: str, operation: CredentialOperation
 ) -> Credential:
+    """For writing, only where an external table could be registered: a client asks before it writes version 0."""
     normal = normalize_location(location)
     reading = operation is CredentialOperation.READ
     env.authorize(caller, Operation.READ_LOCATION if reading else Operation.WRITE_LOCATION, normal)
+    if not reading:
+        place = external_place(env, location)
+        await env.database.read(lambda uow: check_free(uow, place))
     return env.vendor.vend(normal, operation)

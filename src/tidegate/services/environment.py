@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tidegate.domain.names import SchemaName, TableName
 from tidegate.domain.ports import Authorizer, Clock, CredentialVendor, Database, DeltaLogs
 from tidegate.domain.privileges import Operation, Principal, Question
+from tidegate.services.outcomes import OutcomeCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,7 @@ class Environment:
     authorizer: Authorizer
     delta_logs: DeltaLogs
     vendor: CredentialVendor
+    outcomes: OutcomeCounts
     clock: Clock
     new_id: Callable[[], str]
     storage_root: str

@@ -40,6 +40,10 @@ def read_page(
     return Page(items, _encode(name_of(items[-1])) if len(found) > size else None)
 
 
+def bad_token() -> InvalidRequest:
+    return InvalidRequest("The page_token is not one that this server gave out. Start again without it.")
+
+
 def _page_size(max_results: int | None, size_max: int) -> int:
     if max_results is not None and max_results < 0:
         raise InvalidRequest(f"max_results is {max_results}. Use a positive number, or 0 for the server's own.")
@@ -58,5 +62,5 @@ def _decode(token: str | None) -> str:
     except (ValueError, binascii.Error):
         name = ""
     if not is_name(name):
-        raise InvalidRequest("The page_token is not one that this server gave out. Start again without it.")
+        raise bad_token()
     return name

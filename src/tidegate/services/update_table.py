@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from tidegate.domain.commits import Commit
+from tidegate.domain.commits import Commit, RatifiedCommit
 from tidegate.domain.errors import InternalFailure, NoSuchTable, TidegateError, Unavailable
 from tidegate.domain.names import TableId, TableName, Version
-from tidegate.domain.ports import UnitOfWork
+from tidegate.domain.ports import Clock, UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.publishing import commits_to_verify
 from tidegate.domain.ratification import (
@@ -42,6 +42,7 @@ async def update_table(
     requirements: Sequence[Requirement],
     actions: Sequence[Action],
 ) -> Table:
+    proposed_at = env.clock()
     needed = collect_requirements(requirements)
     check_actions(actions)
     env.authorize(caller, Operation.MODIFY_TABLE, name)
@@ -50,12 +51,17 @@ async def update_table(
         principal=caller.name,
         requirements=needed,
         actions=tuple(actions),
+        proposed_at=proposed_at,
         verified=await _verify_report(env, name, needed, find(actions, ReportPublished)),
     )
     match await env.database.ratify(proposal):
-        case Ratified(table) | Replay(table):
+        case Ratified(table):
+            return table
+        case Replay(table):
+            env.outcomes.count_replay(table.id)
             return table
         case Conflict(_, error):
+            env.outcomes.count_conflict(TableId(needed.table_id))
             raise error
         case Rejected(error):
             raise error
@@ -85,11 +91,13 @@ async def _verify_report(
     return verified
 
 
-def ratify_group(uow: UnitOfWork, proposals: Sequence[Proposal], *, limits: Limits, now: int) -> list[Decision]:
+def ratify_group(uow: UnitOfWork, proposals: Sequence[Proposal], *, limits: Limits, clock: Clock) -> list[Decision]:
     """Decides the proposals one after the other against the locked rows of their tables, and writes the outcome."""
     locked = uow.tables.lock([TableId(proposal.requirements.table_id) for proposal in proposals])
+    # Read with the rows locked: who waited for another server's group is decided on after that group.
+    now = clock()
     ratified = dict(uow.tables.ratified(_versions_taken(proposals, locked)))
-    current, won = dict(locked), list[tuple[TableId, Commit]]()
+    current, won = dict(locked), list[tuple[TableId, RatifiedCommit]]()
     decisions: list[Decision] = []
     for proposal in proposals:
         table = current.get(TableId(proposal.requirements.table_id))
@@ -100,7 +108,7 @@ def ratify_group(uow: UnitOfWork, proposals: Sequence[Proposal], *, limits: Limi
         if isinstance(decision, Ratified):
             current[table.id] = decision.table
             if decision.commit is not None:
-                won.append((table.id, decision.commit))
+                won.append((table.id, RatifiedCommit(decision.commit, proposal.proposed_at, now)))
                 ratified[table.id, decision.commit.version] = decision.commit
         decisions.append(decision)
     uow.tables.save(locked, current, won)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from obstore.exceptions import BaseError
@@ -14,9 +15,11 @@ from obstore.store import LocalStore
 from tidegate.domain.commits import Commit, published_name
 from tidegate.domain.errors import InvalidRequest, Unavailable
 from tidegate.domain.names import Version
+from tidegate.domain.publishing import PublishedFile
 
 _LOG = "_delta_log"
 _PIECE_BYTES = 4 * 1024 * 1024
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ObjectStoreDeltaLogs:
@@ -27,6 +30,19 @@ class ObjectStoreDeltaLogs:
 
     async def read_published(self, location: str, version: Version) -> bytes | None:
         return await self._read(location, f"{_LOG}/{published_name(version)}")
+
+    async def find_published(self, location: str, version: Version) -> PublishedFile | None:
+        store = _open(location)
+        if store is None:
+            return None
+        path = f"{_LOG}/{published_name(version)}"
+        try:
+            found = await store.head_async(path)
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError) as error:
+            raise _unreadable(location, path, error) from error
+        return PublishedFile(found["size"], (found["last_modified"] - _EPOCH) // timedelta(milliseconds=1))
 
     async def is_published(self, location: str, commit: Commit) -> bool:
         store = _open(location)

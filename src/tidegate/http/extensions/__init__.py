@@ -1,0 +1,1 @@
+"""What Tidegate serves beyond the APIs that others have defined."""
