@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+JAR    := src/tidegate/spark/tidegate-connector.jar
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check bench lock docs clean
@@ -18,16 +19,21 @@ $(READY): requirements/dev.txt pyproject.toml tools/prerequisites.sh
 	@bash tools/prerequisites.sh $(PYTHON)
 	@echo "==> Creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@echo "==> Installing the locked dependencies (about a minute the first time)"
+	@echo "==> Installing the locked dependencies (a few minutes the first time: Spark is large)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@echo "==> Installing Tidegate itself"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
-demo: $(READY)  ## Start a catalog, take a table through its life, show what happened
+# Folders are listed too: theirs is the time at which a source was last removed.
+$(JAR): $(shell find connector) hatch_build.py src/tidegate/spark/jars.py | $(READY)
+	@echo "==> Compiling the connector"
+	@$(BIN)/python hatch_build.py
+
+demo: $(READY) $(JAR)  ## Start a catalog, take a table through its life, show what happened
 	@$(BIN)/tidegate demo
 
-test: $(READY)  ## Run all tests (PostgreSQL included: a real server is started for them)
+test: $(READY) $(JAR)  ## Run all tests (PostgreSQL and Spark included: real ones are started for them)
 	@echo "==> Running the tests"
 	@$(BIN)/python -m pytest $(TESTS)
 
@@ -54,5 +60,5 @@ lock: $(READY)  ## Compile requirements/*.txt anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
 		--group dev pyproject.toml -o requirements/dev.txt
 
-clean:  ## Remove .venv and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-home
+clean:  ## Remove .venv, caches and the compiled connector
+	rm -rf $(VENV) $(JAR) .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-home

@@ -55,7 +55,9 @@ def path_without(*programs: str, folder: Path) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize(("program", "told"), [("git", "git"), ("java", "JDK 17"), ("python3", "Python 3.11")])
+@pytest.mark.parametrize(
+    ("program", "told"), [("git", "git"), ("java", "JDK 17"), ("javac", "JDK 17"), ("python3", "Python 3.11")]
+)
 def test_a_missing_prerequisite_is_one_clear_line(program: str, told: str, tmp_path: Path) -> None:
     environ = {k: v for k, v in os.environ.items() if k != "JAVA_HOME"}
     environ["PATH"] = path_without(program, folder=tmp_path)

@@ -12,8 +12,12 @@ command -v "$python" >/dev/null || missing "Python 3.11 or newer: '$python' was 
 "$python" -c 'import venv, ensurepip' 2>/dev/null ||
     missing "Python's venv module: install your system's python3-venv package."
 
-java=${JAVA_HOME:+$JAVA_HOME/bin/}java
-command -v "$java" >/dev/null || missing "a JDK 17 or newer (for Spark): '$java' was not found; install one or set JAVA_HOME."
-version=$("$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
-[ "${version:-0}" -ge 17 ] || missing "a JDK 17 or newer (for Spark): '$java' is version ${version:-unknown}; install one or set JAVA_HOME."
+for tool in java javac; do
+    program=${JAVA_HOME:+$JAVA_HOME/bin/}$tool
+    jdk="a JDK 17 or newer (for Spark; a JRE has no javac)"
+    command -v "$program" >/dev/null || missing "$jdk: '$program' was not found; install one or set JAVA_HOME."
+    # java says 'openjdk version "17.0.15"', javac says 'javac 17.0.15'.
+    version=$("$program" -version 2>&1 | sed -nE 's/.*(version "|javac )([0-9]+).*/\2/p' | head -n 1)
+    [ "${version:-0}" -ge 17 ] || missing "$jdk: '$program' is version ${version:-unknown}; install one or set JAVA_HOME."
+done
 exit 0
