@@ -21,7 +21,7 @@ def tidegate(*arguments: str, **variables: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=60)
 
 
-@pytest.mark.parametrize("command", ["serve", "settings", "demo", "version"])
+@pytest.mark.parametrize("command", ["serve", "settings", "sql", "shell", "jars", "timeline", "demo", "version"])
 def test_every_command_has_help_that_starts_with_what_it_does(command: str) -> None:
     listed, own = tidegate("--help"), tidegate(command, "--help")
     assert command in listed.stdout
@@ -97,11 +97,3 @@ def test_without_authentication_no_token_is_asked_for_and_none_is_made(tmp_path:
         assert not (tmp_path / "admin.token").exists()
     finally:
         assert server.stop() == 0
-
-
-def test_the_demo_tells_its_story_to_the_end(tmp_path: Path) -> None:
-    told = tidegate("demo", "--home", str(tmp_path))
-    assert told.returncode == 0, told.stdout + told.stderr
-    assert "nothing that was acknowledged is lost" in told.stdout
-    assert "still listed: [2, 1]" in told.stdout
-    assert "still listed: []" in told.stdout

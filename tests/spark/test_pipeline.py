@@ -156,14 +156,14 @@ def test_orders_flow_from_files_to_aggregates(spark: SparkSession, place: str, i
     spark.sql(f"DELETE FROM {place}.gold WHERE zone = 'us'")
     assert outcomes(run(shop, spark, only="gold")) == {"gold": "done"}
     assert rows(spark, f"{place}.gold") == [("eu", 13.0), ("us", 7.0)]
-    renamed = Pipeline("shop", schema=place)
+    rewritten = Pipeline("shop", schema=place)
 
-    @renamed.table(inputs={"silver": f"{place}.silver"})
+    @rewritten.table(inputs={"silver": f"{place}.silver"})
     def gold(silver: DataFrame) -> DataFrame:  # noqa: F811
         return silver.groupBy("zone").agg(F.count("*").alias("orders"))
 
-    assert outcomes(run(renamed, spark)) == {"gold": "done"}
-    assert outcomes(run(renamed, spark)) == {"gold": "unchanged"}
+    assert outcomes(run(rewritten, spark)) == {"gold": "done"}
+    assert outcomes(run(rewritten, spark)) == {"gold": "unchanged"}
     assert spark.table(f"{place}.gold").columns == ["zone", "orders"]
     assert details(spark, f"{place}.gold")["properties"]["io.unitycatalog.tableId"] == before
     assert [row["version"] for row in history(spark, f"{place}.gold")] == [0, 1, 2, 3, 4, 5]

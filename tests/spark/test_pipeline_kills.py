@@ -76,7 +76,7 @@ def _die(java: int) -> None:
 def test_a_kill_in_mid_batch_loses_nothing_and_doubles_nothing(
     spark: SparkSession, catalog_server: ServerProcess, schema: str, tmp_path: Path, moment: str
 ) -> None:
-    schema = f"{schema}_{moment[:5].strip()}"
+    schema = f"{schema}_{moment.split()[0]}"
     put(tmp_path, "0.json", (1, 1, 10), (2, 1, 20))
     kept = pipeline(schema, tmp_path)
     kept.run(spark, progress=False, parallel=2)
@@ -141,7 +141,7 @@ def test_an_interrupted_run_is_gone_on_with(spark: SparkSession, schema: str, tm
 def test_a_full_refresh_that_stops_midway_is_never_taken_for_a_beginning(
     spark: SparkSession, schema: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    schema = f"{schema}_refreshed_{moment[:5]}"
+    schema = f"{schema}_refreshed_{moment.split()[0]}"
     put(tmp_path, "0.json", (1, 1, 10), (2, 1, 20))
     kept = pipeline(schema, tmp_path)
     kept.run(spark, progress=False)

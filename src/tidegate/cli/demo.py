@@ -1,232 +1,221 @@
-"""`tidegate demo`: a catalog of its own, and one table taken through its life.
-
-It speaks to a real server over HTTP, as any client would, and writes real log files: what it shows is what happened.
-"""
+"""`tidegate demo`: a catalog and Spark of its own, and the story of `tidegate.demo` on them."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import re
-import signal
-import subprocess
+import shlex
+import shutil
 import sys
 import tempfile
-import time
-import urllib.error
-import urllib.request
-import uuid
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
-START_SECONDS_MAX = 30
-DELTA = "/api/2.1/unity-catalog/delta/v1"
-SCHEMA = f"{DELTA}/catalogs/main/schemas/default"
+from tidegate.cli.connected import connected, exit_on_refusal
+from tidegate.cli.embedded import EmbeddedCatalog, embedded_catalog
+from tidegate.cli.statements import in_one_line
+from tidegate.cli.timeline import Target, fetch_timeline, render_timelines
+from tidegate.compose import TOKEN_FILE
+from tidegate.demo.place import ORDERS, ORDERS_MIN, SEED, Place, open_place
+from tidegate.demo.scene import Scene
+from tidegate.demo.stage import Stage
+from tidegate.demo.story import enter, tell
+from tidegate.demo.summary import numbers
+from tidegate.domain.errors import TidegateError
+from tidegate.spark.jars import delta_jars, spark_jars_folder
+from tidegate.spark.java import find_java
+from tidegate.spark.pipeline import PipelineFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COMMITS_MAX = 1000
+LOG_WIDTH = 120
+ELSEWHERE = ("TIDEGATE_CONFIG", "TIDEGATE_DATABASE", "TIDEGATE_STORAGE_ROOT")
+"""Where the catalog of this machine may be: not that of a demo, which has everything in its own home."""
 
 
 def demo(
-    home: Annotated[Path | None, typer.Option(help="Keep what the demo makes in this folder.")] = None,
+    home: Annotated[
+        Path | None, typer.Option(help="Folder to make everything in, and keep it; a second run goes on from there.")
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(min=ORDERS_MIN, help="How many orders to make up.", show_default=str(ORDERS))
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Another seed makes up other orders.", show_default=str(SEED))
+    ] = None,
+    cores: Annotated[int, typer.Option(min=1, help="Cores that Spark may use.")] = 2,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the catalog running and say how to reach it.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="File for what was measured and checked.")] = None,
 ) -> None:
-    """Start a catalog, make a table, let two writers race, lose an answer, crash, publish: and show what happened.
+    """Run a pipeline on made-up orders, let two writers race, look back, and show what the catalog knows of it.
 
-    Everything is made in a temporary folder and removed at the end, unless --home is given.
+    It starts a catalog and Spark, and takes about two minutes on two cores. Everything is made in a temporary folder
+    and removed at the end, unless --home or --keep is given. Every result is checked: the exit code is 1 if a check
+    does not hold.
     """
-    with tempfile.TemporaryDirectory(prefix="tidegate-demo-") as temporary:
-        _Story(home or Path(temporary), Console(highlight=False, soft_wrap=True)).tell()
+    for name in ELSEWHERE:
+        os.environ.pop(name, None)
+    stage = Stage(_console())
+    with exit_on_refusal():
+        spark_jars_folder()
+        find_java()
+        _require_writable(json_file)
+    try:
+        with _home(home, keep=keep) as folder:
+            with exit_on_refusal():
+                place = open_place(folder, orders=size, seed=seed)
+            _perform(stage, place, cores=cores, keep=keep, json_file=json_file)
+    except KeyboardInterrupt:
+        stage.console.print("\n[yellow]Stopped, with the catalog and Spark.[/]")
+        raise typer.Exit(130) from None
+    if not stage.passed:
+        raise typer.Exit(1)
 
 
-@dataclass
-class _Story:
-    home: Path
-    console: Console
-    server: subprocess.Popen[str] | None = None
-    url: str = ""
-    table: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    def tell(self) -> None:
-        try:
-            self._start("Starting a catalog server")
-            self._make_table()
-            self._race()
-            self._lose_an_answer()
-            self._crash()
-            self._publish()
-            self._show()
-        finally:
-            self._stop(signal.SIGTERM)
-
-    def _say(self, what: str) -> None:
-        self.console.print(f"[bold cyan]==>[/] {what}")
-
-    def _start(self, what: str) -> None:
-        self._say(what)
-        command = [sys.executable, "-m", "tidegate", "serve", "--home", str(self.home), "--port", "0"]
-        self.server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
-        assert self.server.stdout is not None  # noqa: S101
-        announced = re.search(r"http://\S+", self.server.stdout.readline())
-        if announced is None:
-            raise typer.BadParameter(f"the server did not start: {self.server.stdout.read()}")
-        self.url = announced[0]
-        self._wait_until_healthy()
-        self.console.print(f"    {self.url}, database and tables in {self.home}")
-
-    def _wait_until_healthy(self) -> None:
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while time.monotonic() < deadline:
-            try:
-                urllib.request.urlopen(f"{self.url}/health", timeout=5).close()  # noqa: S310
-                return
-            except OSError:
-                time.sleep(0.05)
-        raise typer.BadParameter(f"the server did not answer within {START_SECONDS_MAX} seconds")
-
-    def _stop(self, number: signal.Signals) -> None:
-        if self.server is not None and self.server.poll() is None:
-            self.server.send_signal(number)
-            self.server.wait(timeout=60)
-
-    def _make_table(self) -> None:
-        self._say("Staging a table: the catalog gives it an id and a place")
-        staged = self._call("POST", f"{SCHEMA}/staging-tables", {"name": "tides"})[1]
-        self.console.print(f"    {staged['location']}")
-        self._say("Writing version 0 of its log, and finishing the creation")
-        request = _creation(staged)
-        _write(Path(staged["location"].removeprefix("file://")) / "_delta_log" / f"{0:020}.json", _version_0(request))
-        self.table = self._call("POST", f"{SCHEMA}/tables", request)[1]
-
-    def _race(self) -> None:
-        self._say("Two writers propose version 1 at the same moment")
-        proposals = [self._proposal(1), self._proposal(1)]
-        with ThreadPoolExecutor(2) as pool:
-            answers = list(pool.map(self._propose, proposals))
-        for (status, answer), proposal in zip(answers, proposals, strict=True):
-            name = proposal["updates"][0]["commit"]["file-name"]
-            said = "ratified" if status == 200 else answer["error"]["message"]
-            self.console.print(f"    {status}  {name[18:40]}...  {said}")
-
-    def _lose_an_answer(self) -> None:
-        self._say("A writer ratifies version 2, loses the answer, and sends the same commit again")
-        proposal = self._proposal(2)
-        first, again = self._propose(proposal), self._propose(proposal)
-        self.console.print(f"    {first[0]}, then {again[0]}: latest is still {again[1]['latest-table-version']}")
-
-    def _crash(self) -> None:
-        self._say("The server is killed with SIGKILL and started again")
-        self._stop(signal.SIGKILL)
-        self._start("Starting it again on the same home")
-        latest = self._load()["latest-table-version"]
-        self.console.print(f"    latest version: {latest}, nothing that was acknowledged is lost")
-
-    def _publish(self) -> None:
-        self._say("Claiming that version 2 is published, which is not true yet")
-        listed = self._report(2)
-        self.console.print(f"    still listed: {listed} (a claim alone deletes nothing)")
-        self._say("Publishing versions 1 and 2 to _delta_log, and claiming it again")
-        log = Path(self.table["metadata"]["location"].removeprefix("file://")) / "_delta_log"
-        for commit in self._load()["commits"]:
-            staged = (log / "_staged_commits" / commit["file-name"]).read_bytes()
-            _write(log / f"{commit['version']:020}.json", staged)
-        self.console.print(f"    still listed: {self._report(2)}")
-
-    def _show(self) -> None:
-        loaded = self._load()
-        shown = {
-            "latest version": loaded["latest-table-version"],
-            "unpublished": len(loaded["commits"]),
-            "columns": ", ".join(column["name"] for column in loaded["metadata"]["columns"]["fields"]),
-            "etag": loaded["metadata"]["etag"],
-        }
-        self._say("What the catalog says of main.default.tides")
-        for what, value in shown.items():
-            self.console.print(f"    {what:<16}{value}")
-        self.console.print("\nNext: tidegate serve --help, and docs/getting-started.md")
-
-    def _proposal(self, version: int) -> dict[str, Any]:
-        """A staged commit, written to the table's log, and the request that proposes it."""
-        timestamp = int(time.time() * 1000) + version
-        content = _line({"commitInfo": {"inCommitTimestamp": timestamp, "txnId": str(uuid.uuid4())}})
-        name = f"{version:020}.{uuid.uuid4()}.json"
-        folder = Path(self.table["metadata"]["location"].removeprefix("file://")) / "_delta_log" / "_staged_commits"
-        _write(folder / name, content)
-        commit = {"version": version, "timestamp": timestamp, "file-name": name, "file-size": len(content)}
-        return self._update({"action": "add-commit", "commit": {**commit, "file-modification-timestamp": timestamp}})
-
-    def _update(self, action: dict[str, Any]) -> dict[str, Any]:
-        required = {"type": "assert-table-uuid", "uuid": self.table["metadata"]["table-uuid"]}
-        return {"requirements": [required], "updates": [action]}
-
-    def _propose(self, proposal: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        return self._call("POST", f"{SCHEMA}/tables/tides", proposal)
-
-    def _report(self, version: int) -> list[int]:
-        action = {"action": "set-latest-backfilled-version", "latest-published-version": version}
-        answer = self._call("POST", f"{SCHEMA}/tables/tides", self._update(action))[1]
-        return [commit["version"] for commit in answer["commits"]]
-
-    def _load(self) -> dict[str, Any]:
-        return self._call("GET", f"{SCHEMA}/tables/tides")[1]
-
-    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        token = (self.home / "admin.token").read_text().strip()
-        request = urllib.request.Request(  # noqa: S310
-            self.url + path,
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as refused:
-            return refused.code, json.load(refused)
+def _perform(stage: Stage, place: Place, *, cores: int, keep: bool, json_file: Path | None) -> None:
+    with contextlib.ExitStack() as stack:
+        with stage.act("Start: a catalog and a Spark session"):
+            with exit_on_refusal():
+                delta_jars(say=lambda line: stage.say(escape(line)))
+                with stage.doing("Starting the catalog"):
+                    catalog = stack.enter_context(embedded_catalog(place.home))
+            stage.say(f"{catalog.uri}, database and tables in {escape(str(place.home))}")
+            with stage.doing(f"Starting Spark on {cores} cores"):
+                spark = stack.enter_context(_spark(catalog, place, cores))
+        scene = _scene(stage, spark, place, Target(catalog.uri, catalog.token))
+        with exit_on_refusal():
+            enter(scene)
+        with _explained(stage):
+            tell(scene)
+        if json_file is not None:
+            told = {**numbers(scene), "catalog": {"uri": catalog.uri, "home": str(place.home), "kept": keep}}
+            json_file.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+        if keep:
+            catalog.detach()
+        _say_what_next(stage, catalog, keep=keep)
 
 
-def _creation(staged: dict[str, Any]) -> dict[str, Any]:
-    fields = [("station", "string"), ("height", "decimal(6,3)"), ("at", "timestamp")]
-    columns: list[dict[str, Any]] = [
-        {"name": name, "type": type, "nullable": True, "metadata": {}} for name, type in fields
-    ]
-    return {
-        "name": "tides",
-        "location": staged["location"],
-        "table-type": "MANAGED",
-        "columns": {"type": "struct", "fields": columns},
-        "protocol": staged["required-protocol"],
-        "properties": staged["required-properties"],
-        "last-commit-timestamp-ms": int(time.time() * 1000) - 1000,
+@contextlib.contextmanager
+def _home(given: Path | None, *, keep: bool) -> Generator[Path]:
+    """One that was not given is removed, unless the demo came to its end and is to be kept."""
+    if given is not None:
+        yield given.expanduser().resolve()
+        return
+    temporary = Path(tempfile.mkdtemp(prefix="tidegate-demo-"))
+    kept = False
+    try:
+        yield temporary
+        kept = keep
+    finally:
+        if not kept:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _spark(catalog: EmbeddedCatalog, place: Place, cores: int) -> Generator[SparkSession]:
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        # What takes time in a short life on a small machine is compiling and planning, not the data.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.local.dir": str(place.scratch / "local"),
+        "spark.sql.warehouse.dir": str(place.scratch / "warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.databricks.delta.snapshotPartitions": str(cores),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
     }
+    with connected(
+        uri=catalog.uri,
+        token=catalog.token,
+        catalogs=["main"],
+        home=None,
+        master=f"local[{cores}]",
+        conf=None,
+        own_conf=conf,
+    ) as found:
+        yield found.spark
 
 
-def _version_0(request: dict[str, Any]) -> bytes:
-    protocol = request["protocol"]
-    info = {"inCommitTimestamp": request["last-commit-timestamp-ms"], "txnId": str(uuid.uuid4())}
-    features = {
-        "minReaderVersion": protocol["min-reader-version"],
-        "minWriterVersion": protocol["min-writer-version"],
-        "readerFeatures": protocol["reader-features"],
-        "writerFeatures": protocol["writer-features"],
-    }
-    metadata: dict[str, Any] = {
-        "id": str(uuid.uuid4()),
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps(request["columns"]),
-        "partitionColumns": [],
-        "configuration": request["properties"],
-    }
-    return _line({"commitInfo": info}) + _line({"protocol": features}) + _line({"metaData": metadata})
+def _scene(stage: Stage, spark: SparkSession, place: Place, target: Target) -> Scene:
+    return Scene(
+        stage=stage,
+        spark=spark,
+        place=place,
+        timeline=lambda table: fetch_timeline(target, table, limit=COMMITS_MAX),
+        render=render_timelines,
+    )
 
 
-def _line(action: dict[str, Any]) -> bytes:
-    return json.dumps(action).encode() + b"\n"
+@contextlib.contextmanager
+def _explained(stage: Stage) -> Generator[None]:
+    """What Spark, the pipeline or the catalog failed at, in a line instead of a Java stack trace."""
+    from py4j.protocol import Py4JError  # pyright: ignore[reportMissingTypeStubs]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+        return
+    except PipelineFailed as failed:
+        failed.report.print(stage.console)
+        told = str(failed)
+    except TidegateError as error:
+        told = error.message
+    except (Py4JError, PySparkException) as error:
+        told = in_one_line(error)
+    stage.console.print(f"[bold red]The demo has failed:[/] {escape(told)}", soft_wrap=True)
+    raise typer.Exit(1)
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Put-if-absent, as every file of a Delta log is written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
-        file.write(content)
+def _say_what_next(stage: Stage, catalog: EmbeddedCatalog, *, keep: bool) -> None:
+    told = "[bold green]All checks hold.[/]" if stage.passed else "[bold red]Not all checks hold.[/]"
+    lines = [f"\n{told} Where to look next:"]
+    if keep:
+        home, token = escape(str(catalog.home)), escape(shlex.quote(str(catalog.home / TOKEN_FILE)))
+        server = f'--uri {catalog.uri} --token "$(cat {token})"'
+        lines += [
+            f"  the catalog goes on at [bold]{catalog.uri}[/], its token is in [bold]{token}[/]",
+            f'  tidegate sql {server} "SELECT * FROM main.shop.daily_revenue"',  # noqa: S608
+            f"  tidegate timeline {server} main.shop.stock",
+            f"  tidegate shell {server}",
+            f"  kill {catalog.process.pid}   [dim]# stops it; everything it has is in {home}[/]",
+        ]
+    else:
+        lines += [
+            "  tidegate demo --keep    [dim]# and look around in the tables with tidegate sql, shell and timeline[/]",
+            "  src/tidegate/demo/shop.py, the pipeline, and docs/getting-started.md, to begin with one of your own",
+        ]
+    for line in lines:
+        stage.console.print(line, soft_wrap=True)
+
+
+def _require_writable(file: Path | None) -> None:
+    """Known before the work is done, not after it."""
+    if file is not None and (
+        file.is_dir() or not os.access(file if file.exists() else file.absolute().parent, os.W_OK)
+    ):
+        raise ValueError(f"--json {file} cannot be written: give a file in a folder that is there.")
+
+
+def _console() -> Console:
+    """Logs have no width of their own, and may have an encoding without a check mark."""
+    if hasattr(sys.stdout, "reconfigure"):
+        cast("TextIOWrapper[Any]", sys.stdout).reconfigure(errors="replace")
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = LOG_WIDTH
+    return console

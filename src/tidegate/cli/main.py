@@ -6,8 +6,12 @@ import typer
 
 from tidegate import __version__
 from tidegate.cli.demo import demo
+from tidegate.cli.jars import jars
 from tidegate.cli.serve import serve
 from tidegate.cli.settings import settings
+from tidegate.cli.shell import shell
+from tidegate.cli.sql import sql
+from tidegate.cli.timeline import timeline
 
 app = typer.Typer(
     name="tidegate",
@@ -18,6 +22,10 @@ app = typer.Typer(
 )
 app.command()(serve)
 app.command()(settings)
+app.command()(timeline)
+app.command()(sql)
+app.command()(shell)
+app.command()(jars)
 app.command()(demo)
 
 

@@ -25,7 +25,7 @@ def static_settings(given: Mapping[str, Any]) -> dict[str, str]:
         "spark.jars": _joined(known.get("spark.jars"), *map(str, jar_files(known))),
         "spark.sql.extensions": _joined(known.get("spark.sql.extensions"), EXTENSION_CLASS),
         "spark.sql.catalog.spark_catalog": known.get("spark.sql.catalog.spark_catalog", DELTA_CATALOG_CLASS),
-        # A writer that names no format asks for this one by name: the catalog could not tell it from a wish for Parquet.
+        # A writer without a format asks for this one by name: the catalog could not tell it from a wish for Parquet.
         "spark.sql.sources.default": known.get("spark.sql.sources.default", "delta"),
     }
     if "spark.redaction.regex" in known:
