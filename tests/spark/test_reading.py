@@ -1,0 +1,191 @@
+"""What a reader sees is what the catalog has ratified: no more, no less, and never by the path.
+
+A published file beyond the latest ratified version is nothing; a ratified commit that is not published yet is part of
+the table. Both are tried with a session that knows the table already and with one that reads it for the first time.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.lake import Lake, LakeTable
+from tests.servers import ServerProcess
+from tests.spark.conftest import Sql
+from tests.spark.logs import Catalog, log_folder, published_file, replay
+
+CHECKPOINT_INTERVAL = 10
+
+
+@pytest.fixture(params=["knows", "forgets"])
+def reader(request: pytest.FixtureRequest, spark: SparkSession) -> Callable[[], None]:
+    """Called before a read: the session still knows the table's log, or reads it from nothing."""
+    forget = spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache
+    return forget if request.param == "forgets" else lambda: None
+
+
+@pytest.fixture
+def lake(catalog_server: ServerProcess, schema: str) -> Iterator[Lake]:
+    """A client made by hand, in the module's schema."""
+    with catalog_server.http() as http:
+        yield Lake(http, schema=schema.partition(".")[2])
+
+
+@pytest.fixture
+def by_hand(lake: Lake, table: str, catalog: Catalog) -> Callable[[], LakeTable]:
+    """The table in the hands of that client."""
+
+    def take() -> LakeTable:
+        loaded = catalog.load(table)
+        timestamp = max(replay(loaded).timestamps.values())
+        metadata = loaded["metadata"]
+        return LakeTable(lake, table.rpartition(".")[2], metadata["table-uuid"], metadata["location"], timestamp)
+
+    return take
+
+
+def commit_info(timestamp: int, operation: str) -> dict[str, Any]:
+    parameters: dict[str, str] = {}
+    info = {"inCommitTimestamp": timestamp, "timestamp": timestamp, "operation": operation, "txnId": str(uuid.uuid4())}
+    return {"commitInfo": {**info, "operationParameters": parameters, "isBlindAppend": False}}
+
+
+def removals(catalog: Catalog, table: str, *, operation: str) -> tuple[int, bytes]:
+    """A commit that would empty the table: its timestamp and its content."""
+    log = replay(catalog.load(table))
+    timestamp = log.timestamps[log.version] + 1
+    remove = {"deletionTimestamp": timestamp, "dataChange": True}
+    actions = [commit_info(timestamp, operation), *({"remove": {"path": path, **remove}} for path in sorted(log.files))]
+    return timestamp, "".join(json.dumps(action) + "\n" for action in actions).encode()
+
+
+@pytest.fixture
+def forged(sql: Sql, table: str, catalog: Catalog) -> Iterator[str]:
+    """A table of four rows at version 1. Somebody put a version 2 into its log that would empty it."""
+    sql(f"CREATE TABLE {table} AS SELECT id FROM range(3)")
+    sql(f"INSERT INTO {table} VALUES (3)")
+    _, content = removals(catalog, table, operation="FORGED")
+    file = published_file(catalog.load(table)["metadata"]["location"], 2)
+    file.write_bytes(content)
+    yield table
+    file.unlink(missing_ok=True)
+    assert catalog.load(table)["latest-table-version"] == 1
+
+
+def test_file_beyond_the_ratified_version_is_not_read(
+    sql: Sql, forged: str, catalog: Catalog, reader: Callable[[], None]
+) -> None:
+    reader()
+    assert sql(f"SELECT count(*) FROM {forged}") == [(4,)]
+    assert [row.operation for row in sql(f"DESCRIBE HISTORY {forged}")] == ["WRITE", "CREATE TABLE AS SELECT"]
+    assert sql(f"DESCRIBE DETAIL {forged}")[0].numFiles == len(replay(catalog.load(forged)).files)
+    with pytest.raises(Exception, match="DELTA_VERSION_NOT_FOUND"):
+        sql(f"SELECT * FROM {forged} VERSION AS OF 2")
+
+
+def test_file_beyond_the_ratified_version_is_not_streamed(
+    spark: SparkSession, sql: Sql, forged: str, reader: Callable[[], None], tmp_path: Path
+) -> None:
+    reader()
+    writer = spark.readStream.table(forged).writeStream.format("delta").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(tmp_path)).toTable(f"{forged}_copy")
+    assert query.awaitTermination(300)
+    assert sql(f"SELECT count(*) FROM {forged}_copy") == [(4,)]
+
+
+def test_file_beyond_the_ratified_version_does_not_keep_a_writer_busy(
+    spark: SparkSession, sql: Sql, forged: str
+) -> None:
+    """Delta takes a 409 for a lost race and rebases, in this case for ever: the file stays where it is."""
+    spark.conf.set("spark.databricks.delta.maxCommitAttempts", 5)
+    try:
+        with pytest.raises(Exception, match="ratified") as caught:
+            sql(f"INSERT INTO {forged} VALUES (4)")
+        assert "DELTA_MAX_COMMIT_RETRIES_EXCEEDED" not in str(caught.value)
+    finally:
+        spark.conf.unset("spark.databricks.delta.maxCommitAttempts")
+
+
+def test_ratified_commit_is_read_before_it_is_published(
+    sql: Sql, table: str, catalog: Catalog, by_hand: Callable[[], LakeTable], reader: Callable[[], None]
+) -> None:
+    sql(f"CREATE TABLE {table} AS SELECT id FROM range(3)")
+    timestamp, content = removals(catalog, table, operation="BY HAND")
+    writer = by_hand()
+    commit = writer.stage_commit(1, timestamp=timestamp, content=content)
+    response = writer.update({"action": "add-commit", "commit": commit})
+    assert response.status_code == 200, response.text
+    assert not published_file(writer.location, 1).exists()
+    reader()
+    assert sql(f"SELECT count(*) FROM {table}") == [(0,)]
+    assert sql(f"DESCRIBE HISTORY {table}")[0].operation == "BY HAND"
+    assert sql(f"SELECT count(*) FROM {table} VERSION AS OF 0") == [(3,)]
+    reader()
+    sql(f"INSERT INTO {table} VALUES (7)")
+    assert sql(f"SELECT id FROM {table}") == [(7,)]
+    # The next writer publishes what the one before it left behind, and tells the catalog with its own next commit.
+    sql(f"INSERT INTO {table} VALUES (8)")
+    assert published_file(writer.location, 1).read_bytes() == content
+    assert 1 not in [commit["version"] for commit in catalog.load(table)["commits"]]
+
+
+PATH_ACCESS: dict[str, Callable[[SparkSession, str], object]] = {
+    "select": lambda spark, path: spark.sql(f"SELECT * FROM delta.`{path}`").collect(),
+    "insert": lambda spark, path: spark.sql(f"INSERT INTO delta.`{path}` VALUES (9)"),
+    "update": lambda spark, path: spark.sql(f"UPDATE delta.`{path}` SET id = 9"),
+    "delete": lambda spark, path: spark.sql(f"DELETE FROM delta.`{path}`"),
+    "history": lambda spark, path: spark.sql(f"DESCRIBE HISTORY delta.`{path}`").collect(),
+    "load": lambda spark, path: spark.read.format("delta").load(path).collect(),
+    "load an old version": lambda spark, path: spark.read.format("delta").option("versionAsOf", 0).load(path).collect(),
+    "append": lambda spark, path: spark.range(1).write.format("delta").mode("append").save(path),
+    "overwrite": lambda spark, path: spark.range(1).write.format("delta").mode("overwrite").save(path),
+    "read as a stream": lambda spark, path: (
+        spark.readStream.format("delta").load(path).writeStream.format("noop").start().processAllAvailable()
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def guarded(spark: SparkSession, schema: str) -> str:
+    spark.sql(f"CREATE TABLE {schema}.guarded AS SELECT id FROM range(3)")
+    return f"{schema}.guarded"
+
+
+@pytest.mark.parametrize("access", PATH_ACCESS)
+def test_access_by_path_is_refused(spark: SparkSession, guarded: str, catalog: Catalog, access: str) -> None:
+    before = catalog.load(guarded)
+    with pytest.raises(Exception, match="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"):
+        PATH_ACCESS[access](spark, before["metadata"]["location"])
+    assert catalog.load(guarded) == before
+    assert spark.table(guarded).count() == 3
+
+
+def test_checkpoints_are_written_every_ten_commits_and_carry_a_reader(
+    spark: SparkSession, sql: Sql, table: str, catalog: Catalog, tmp_path: Path
+) -> None:
+    sql(f"CREATE TABLE {table} (id INT)")
+    for id in range(1, 22):
+        sql(f"INSERT INTO {table} VALUES ({id})")
+    location = catalog.load(table)["metadata"]["location"]
+    folder = log_folder(location)
+    versions = {int(file.name.split(".")[0]) for file in folder.glob("0*.checkpoint*")}
+    assert versions == {CHECKPOINT_INTERVAL, 2 * CHECKPOINT_INTERVAL}
+    assert json.loads((folder / "_last_checkpoint").read_text())["version"] == 20
+    assert sql(f"SELECT count(*), sum(id) FROM {table} VERSION AS OF 15") == [(15, 120)]
+    # Without the files before the checkpoint, only the checkpoint can tell what is in the table.
+    hidden = [published_file(location, version) for version in range(20)]
+    for file in hidden:
+        shutil.move(file, tmp_path / file.name)
+    try:
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        assert sql(f"SELECT count(*), sum(id) FROM {table}") == [(21, 231)]
+    finally:
+        for file in hidden:
+            shutil.move(tmp_path / file.name, file)
