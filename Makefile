@@ -30,7 +30,7 @@ $(JAR): $(shell find connector) hatch_build.py src/tidegate/spark/jars.py | $(RE
 	@echo "==> Compiling the connector"
 	@$(BIN)/python hatch_build.py
 
-demo: $(READY) $(JAR)  ## Start a catalog, take a table through its life, show what happened
+demo: $(READY) $(JAR)  ## Run a pipeline on Spark, let two writers race, show what the catalog knows
 	@$(BIN)/tidegate demo
 
 test: $(READY) $(JAR)  ## Run all tests (PostgreSQL and Spark included: real ones are started for them)

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 QUIET_LOGS = Path(__file__).with_name("log4j2.properties")
 CANCEL_SECONDS_MAX = 10
+QUIET_SECONDS = 5.0
+_quiet = threading.Event()
+"""Set for a while after Ctrl-C: Java complains at length about work that was cancelled."""
 NOISE = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
 
 Uri = Annotated[
@@ -70,7 +73,8 @@ def connected(
     settings = {**_usual_conf(master, names), **own_conf, **_parsed(conf or [])}
     quiet = f"-Dlog4j2.configurationFile={QUIET_LOGS.as_uri()}"
     options = settings.get("spark.driver.extraJavaOptions", "")
-    settings["spark.driver.extraJavaOptions"] = f"{options} {quiet}".strip()
+    # Spark formats the code that it generates by recursion, for which Java's own stack can be too small.
+    settings["spark.driver.extraJavaOptions"] = f"-Xss4m {options} {quiet}"
     with contextlib.ExitStack() as stack:
         with exit_on_refusal():
             checked_catalogs(names)
@@ -125,6 +129,10 @@ def _interruptible(spark: SparkSession) -> Generator[None]:
     """Ctrl-C cancels what runs. PySpark's own handler tries that on the connection that waits for the answer."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
+        _quiet.set()
+        heard_again = threading.Timer(QUIET_SECONDS, _quiet.clear)
+        heard_again.daemon = True
+        heard_again.start()
         cancelling = threading.Thread(target=spark.sparkContext.cancelAllJobs, daemon=True)
         cancelling.start()
         cancelling.join(CANCEL_SECONDS_MAX)
@@ -179,4 +187,5 @@ def _without_noise() -> Generator[None]:
 def _pass_on(reading: int, terminal: int) -> None:
     with os.fdopen(reading, "rb", buffering=0) as source, os.fdopen(terminal, "wb", buffering=0) as target:
         while chunk := source.read(65536):
-            target.write(chunk.replace(NOISE, b""))
+            if not _quiet.is_set():
+                target.write(chunk.replace(NOISE, b""))

@@ -17,7 +17,7 @@ def let_them_race(scene: Scene) -> Race:
     with stage.doing(f"Filling {STOCK}: {ON_HAND} of each product"):
         fill_stock(scene.spark)
     before = _versions(scene)
-    with stage.doing(f"{len(sales)} sales by two Spark writers at once, {listed(WRITERS)}") as far:
+    with stage.doing(f"{len(sales)} sales by two Spark writers at once ({listed(WRITERS)})") as far:
         race = run_race(scene.spark, sales, far)
     versions = {version: sale for version, sale in _versions(scene).items() if version not in before}
     stage.show(_table(race, versions))

@@ -73,7 +73,8 @@ def _columns(scene: Scene) -> None:
     first = scene.spark.read.option("versionAsOf", 0).table(ORDERS).columns
     now = scene.spark.table(ORDERS).columns
     new = [column for column in now if column not in first]
-    stage.say(f"\nThe columns of [bold]{ORDERS}[/]: {listed(first)}")
+    stage.leave_space()
+    stage.say(f"The columns of [bold]{ORDERS}[/]: {listed(first)}")
     stage.say(f"and since the files have it, also: [bold green]{listed(new)}[/]")
     stage.check(
         "schema evolution: the new column came by itself, the others stayed", found=now, expected=[*first, "channel"]

@@ -39,7 +39,8 @@ def take_in(scene: Scene, deliveries: list[Delivery]) -> list[Week]:
     weeks: list[Week] = []
     for delivery in deliveries:
         hand_over(scene, delivery)
-        scene.stage.say(f"\n[bold]{delivery.days}[/]")
+        scene.stage.leave_space()
+        scene.stage.say(f"[bold]{delivery.days}[/]")
         report = _run(scene, pipeline, "Running the pipeline")
         week = Week(delivery.days, read_truth(scene.place.files()), report)
         scene.stage.show(cast("RichCast", report))

@@ -52,6 +52,9 @@ class Stage:
         """A line in Rich's markup."""
         self.show(text)
 
+    def leave_space(self) -> None:
+        self.console.print()
+
     def show(self, what: RenderableType) -> None:
         self.console.print(Padding(what, (0, 0, 0, INDENT), expand=False))
 

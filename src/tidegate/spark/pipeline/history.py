@@ -53,6 +53,9 @@ def latest(spark: SparkSession, table: str, *, missing_ok: bool = False) -> Comm
     """The last commit; None for a table that has no versions, and with `missing_ok` for one that is not there."""
     from pyspark.errors import AnalysisException
 
+    # Asked for first: a statement that fails shows in Spark's log as an error, however well it is met.
+    if missing_ok and not spark.catalog.tableExists(table):
+        return None
     try:
         return _commit(_history(spark, table, limit=1).collect()[0])
     except AnalysisException as error:
