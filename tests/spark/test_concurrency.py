@@ -60,7 +60,7 @@ def race(spark: SparkSession, processes: dict[str, WriterProcess]) -> Race:
 
 
 def test_every_row_of_four_writers_is_there_once(sql: Sql, table: str, catalog: Catalog, race: Race) -> None:
-    times = 6
+    times = 5
     sql(f"CREATE TABLE {table} (who STRING, i INT)")
     outcomes = race.run("append", table, times=times)
     assert outcomes == {who: Outcome(done=times, conflicts=0) for who in WRITERS}
@@ -70,7 +70,7 @@ def test_every_row_of_four_writers_is_there_once(sql: Sql, table: str, catalog: 
 
 def test_rows_appear_in_versions_that_only_grow(sql: Sql, table: str, race: Race) -> None:
     """A reader beside the writers: each answer holds what the one before held, and the writers really took turns."""
-    times = 4
+    times = 3
     sql(f"CREATE TABLE {table} (who STRING, i INT)")
     running = race.start("append", table, times=times)
     seen: set[tuple[str, int]] = set()
@@ -98,14 +98,14 @@ def test_no_increment_is_lost(sql: Sql, table: str, catalog: Catalog, race: Race
 
 
 def test_upserts_of_the_same_keys_add_up(sql: Sql, table: str, race: Race) -> None:
-    keys = 3
+    keys = 2
     sql(f"CREATE TABLE {table} (key INT, n INT)")
     race.run("merge", table, times=keys)
     assert sql(f"SELECT key, n FROM {table} ORDER BY key") == [(key, len(WRITERS)) for key in range(keys)]
 
 
 def test_of_four_creations_of_a_name_one_succeeds(sql: Sql, table: str, race: Race) -> None:
-    names = 4
+    names = 3
     outcomes = race.run("create", table, times=names)
     assert sum(outcome.done for outcome in outcomes.values()) == names
     winners = Counter(sql(f"SELECT who FROM {table}_{number}")[0].who for number in range(names))

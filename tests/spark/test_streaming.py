@@ -180,6 +180,7 @@ def test_aggregate_replaces_the_table_with_every_batch(
     assert sql(f"SELECT * FROM {table} ORDER BY name") == [("n0", 2), ("n1", 2)]
 
 
+@pytest.mark.timeout(1200)
 def test_streams_killed_in_mid_batch_lose_and_double_nothing(
     spark: SparkSession, sql: Sql, table: str, catalog: Catalog, catalog_server: ServerProcess, tmp_path: Path
 ) -> None:

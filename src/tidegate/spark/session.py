@@ -86,10 +86,9 @@ def _started(wanted: Connection, given: Mapping[str, str]) -> SparkSession:
     launched_with = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     cast("Any", SparkContext)._ensure_initialized(conf=launched_with)
     _require_classes()
-    builder = SparkSession.builder
-    for name, value in {**settings, **catalog_settings(wanted)}.items():
-        builder.config(name, value)
-    return builder.getOrCreate()
+    # Given to the context and not to the builder: the options of a builder are logged, at DEBUG and unredacted.
+    SparkContext.getOrCreate(SparkConf().setAll([*settings.items(), *catalog_settings(wanted).items()]))
+    return SparkSession.builder.getOrCreate()
 
 
 def _extended(running: SparkSession, wanted: Connection, settings: Mapping[str, str]) -> SparkSession:

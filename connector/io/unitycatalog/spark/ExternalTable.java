@@ -8,6 +8,7 @@ import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.actions.DomainMetadata;
 import org.apache.spark.sql.delta.actions.Metadata;
 import org.apache.spark.sql.delta.actions.Protocol;
 import scala.jdk.javaapi.CollectionConverters;
@@ -26,6 +27,7 @@ final class ExternalTable {
     body.set("partition-columns", Rest.JSON.valueToTree(CollectionConverters.asJava(metadata.partitionColumns())));
     body.set("properties", Rest.JSON.valueToTree(CollectionConverters.asJava(metadata.configuration())));
     body.set("protocol", protocol(snapshot.protocol()));
+    body.set("domain-metadata", domains(snapshot));
     body.put("last-commit-timestamp-ms", snapshot.timestamp());
     return body;
   }
@@ -38,17 +40,28 @@ final class ExternalTable {
     return body;
   }
 
+  private static ObjectNode domains(Snapshot snapshot) {
+    ObjectNode body = Rest.JSON.createObjectNode();
+    for (DomainMetadata domain : CollectionConverters.asJava(snapshot.domainMetadata())) {
+      // Delta's own are JSON objects; what others keep there is theirs.
+      if (domain.domain().startsWith("delta.") && !domain.removed()) {
+        body.set(domain.domain(), parsed(domain.configuration()));
+      }
+    }
+    return body;
+  }
+
   private static void putFeatures(ObjectNode body, String field, Set<String> features) {
     if (features != null && !features.isEmpty()) {
       body.set(field, Rest.JSON.valueToTree(features));
     }
   }
 
-  private static JsonNode parsed(String schema) {
+  private static JsonNode parsed(String json) {
     try {
-      return Rest.JSON.readTree(schema);
+      return Rest.JSON.readTree(json);
     } catch (JsonProcessingException broken) {
-      throw new IllegalStateException("The schema in the table's log is not JSON.", broken);
+      throw new IllegalStateException("The metadata in the table's log is not JSON.", broken);
     }
   }
 }

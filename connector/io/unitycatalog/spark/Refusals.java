@@ -102,7 +102,7 @@ final class Refusals {
     return parse(answer.getCode(), answer.getResponseBody());
   }
 
-  private static <E extends Throwable> E find(Throwable error, Class<E> kind) {
+  static <E extends Throwable> E find(Throwable error, Class<E> kind) {
     Throwable at = error;
     for (int depth = 0; at != null && depth < CAUSES_MAX; depth++, at = at.getCause()) {
       if (kind.isInstance(at)) {

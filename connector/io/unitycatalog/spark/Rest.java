@@ -15,6 +15,7 @@ import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
@@ -27,6 +28,8 @@ final class Rest {
   static final ObjectMapper JSON = new ObjectMapper();
 
   private static final int ATTEMPTS_MAX = 7;
+  private static final int ASKED_MAX = 4;
+  private static final int FIRST_PAUSES_LEFT_OUT = 3;
   private static final long PAUSE_MS_FIRST = 100;
   private static final long PAUSE_MS_MAX = 3_000;
   private static final Duration CONNECT_MAX = Duration.ofSeconds(10);
@@ -111,6 +114,20 @@ final class Rest {
         throw interrupted(stopped);
       }
       pause(attempt);
+    }
+  }
+
+  /** For what Delta asks the catalog by itself, and gives up on after a second or two. Only for calls that change nothing. */
+  static <T> T patiently(Callable<T> ask) throws Exception {
+    for (int attempt = 1; ; attempt++) {
+      try {
+        return ask.call();
+      } catch (Exception failure) {
+        if (attempt == ASKED_MAX || Refusals.find(failure, ConnectException.class) == null) {
+          throw failure;
+        }
+      }
+      pause(attempt + FIRST_PAUSES_LEFT_OUT);
     }
   }
 

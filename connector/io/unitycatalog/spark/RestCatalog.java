@@ -166,6 +166,10 @@ final class RestCatalog implements TableCatalog, SupportsNamespaces, FunctionCat
     });
   }
 
+  long latestVersion(Identifier ident) {
+    return rest.get(tablePath(ident)).path("latest-table-version").asLong();
+  }
+
   /** Whether an external table may be made there, which is asked before anything is written. */
   boolean checkPlace(String location) {
     rest.get("/delta/v1/temporary-path-credentials?operation=READ_WRITE&location=" + Rest.encode(location));

@@ -36,12 +36,13 @@ public class UCSingleCatalog extends DeltaCatalog {
 
   @Override
   public Table loadTable(Identifier ident) {
-    return explained(ident, () -> super.loadTable(ident));
+    return explained(ident, () ->
+        RatifiedVersions.checked(rest, ident, Rest.patiently(() -> super.loadTable(ident))));
   }
 
   @Override
   public boolean tableExists(Identifier ident) {
-    return explained(ident, () -> super.tableExists(ident));
+    return explained(ident, () -> Rest.patiently(() -> super.tableExists(ident)));
   }
 
   @Override
