@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -91,7 +91,7 @@ def connected(
             settings.setdefault("spark.sql.warehouse.dir", scratch)
             with _without_noise():
                 spark = session(uri=uri, token=token, catalogs=names, master=master, **settings)
-        stack.callback(spark.stop)
+        stack.callback(_even_if_java_is_gone, spark.stop)
         _silence_pyspark()
         stack.enter_context(_interruptible(spark))
         yield Connected(spark, names, where)
@@ -133,7 +133,8 @@ def _interruptible(spark: SparkSession) -> Generator[None]:
         heard_again = threading.Timer(QUIET_SECONDS, _quiet.clear)
         heard_again.daemon = True
         heard_again.start()
-        cancelling = threading.Thread(target=spark.sparkContext.cancelAllJobs, daemon=True)
+        cancel = (spark.sparkContext.cancelAllJobs,)
+        cancelling = threading.Thread(target=_even_if_java_is_gone, args=cancel, daemon=True)
         cancelling.start()
         cancelling.join(CANCEL_SECONDS_MAX)
         raise KeyboardInterrupt
@@ -143,6 +144,12 @@ def _interruptible(spark: SparkSession) -> Generator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _even_if_java_is_gone(work: Callable[[], object]) -> None:
+    """Ctrl-C reaches Java as well, which may end before we do: then there is nothing left to cancel or to stop."""
+    with contextlib.suppress(Exception):
+        work()
 
 
 def _usual_conf(master: str | None, catalogs: tuple[str, ...]) -> dict[str, str]:
