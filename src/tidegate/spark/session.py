@@ -111,6 +111,8 @@ def _extended(running: SparkSession, wanted: Connection, settings: Mapping[str, 
 def _has(running: SparkSession, name: str, value: str) -> bool:
     """Lists (of jars, packages, extensions) are there when all their entries are."""
     current = running.conf.get(name, None)
+    if current is not None and name.endswith("extraJavaOptions"):
+        return value in current  # Spark adds options of its own
     if current is None or name not in {"spark.jars", "spark.jars.packages", "spark.sql.extensions"}:
         return current == value
     return set(value.split(",")) <= set(current.split(","))
