@@ -28,12 +28,13 @@ class ServerProcess:
     home: Path
     database: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
+    port: int = 0
     process: subprocess.Popen[str] | None = None
     url: str = ""
     log: list[str] = field(default_factory=list)
 
     def start(self) -> ServerProcess:
-        command = [sys.executable, "-m", "tidegate", "serve", "--home", str(self.home), "--port", "0"]
+        command = [sys.executable, "-m", "tidegate", "serve", "--home", str(self.home), "--port", str(self.port)]
         if self.database is not None:
             command += ["--database", self.database]
         environment = {**os.environ, **{f"TIDEGATE_{k.upper()}": v for k, v in self.settings.items()}}

@@ -15,7 +15,7 @@ from tests.lake import UNITY
 from tests.servers import ServerProcess
 from tests.spark.conftest import Sql
 from tests.spark.logs import Catalog, check_lockstep
-from tests.spark.second import StoppableServer, start_with_catalog
+from tests.spark.second import start_with_catalog
 
 MISSING = {
     "SELECT * FROM {schema}.missing": "TABLE_OR_VIEW_NOT_FOUND",
@@ -114,7 +114,7 @@ def test_wrong_token_is_told_in_the_words_of_the_server(sql: Sql, locked: str, s
 
 
 @pytest.fixture(scope="module")
-def second(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoppableServer]:
+def second(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server that tests may stop, with pages of two objects; its catalog is called `second`."""
     server = start_with_catalog(tmp_path_factory.mktemp("second"), "second", page_size_max="2")
     tidegate.spark.session(uri=server.url, token=server.token, catalogs=["second"])
@@ -125,14 +125,14 @@ def second(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture(scope="module")
-def shore(spark: SparkSession, second: StoppableServer) -> str:
+def shore(spark: SparkSession, second: ServerProcess) -> str:
     """A table on the server that is stopped."""
     spark.sql("CREATE SCHEMA second.s")
     spark.sql("CREATE TABLE second.s.shore AS SELECT 1 AS id")
     return "second.s.shore"
 
 
-def test_listings_are_read_to_their_last_page(sql: Sql, second: StoppableServer) -> None:
+def test_listings_are_read_to_their_last_page(sql: Sql, second: ServerProcess) -> None:
     names = [f"page_{number}" for number in range(5)]
     for name in names:
         sql(f"CREATE SCHEMA second.{name}")
@@ -152,7 +152,7 @@ def test_listings_are_read_to_their_last_page(sql: Sql, second: StoppableServer)
     ],
 )
 def test_restart_of_the_server_goes_unnoticed(
-    sql: Sql, second: StoppableServer, shore: str, statement: str, expected: list[object]
+    sql: Sql, second: ServerProcess, shore: str, statement: str, expected: list[object]
 ) -> None:
     second.stop()
     restart = threading.Timer(1.0, second.start)
@@ -163,7 +163,7 @@ def test_restart_of_the_server_goes_unnoticed(
         restart.join()
 
 
-def test_writer_outlives_a_restart_of_the_server(sql: Sql, second: StoppableServer, shore: str) -> None:
+def test_writer_outlives_a_restart_of_the_server(sql: Sql, second: ServerProcess, shore: str) -> None:
     before = sql(f"SELECT count(*) FROM {shore}")[0][0]
     second.kill()
     restart = threading.Timer(1.0, second.start)
@@ -176,7 +176,7 @@ def test_writer_outlives_a_restart_of_the_server(sql: Sql, second: StoppableServ
 
 
 @pytest.mark.parametrize("statement", ["SHOW SCHEMAS IN second", "SELECT * FROM {shore}"])
-def test_server_that_stays_away_is_named(sql: Sql, second: StoppableServer, shore: str, statement: str) -> None:
+def test_server_that_stays_away_is_named(sql: Sql, second: ServerProcess, shore: str, statement: str) -> None:
     second.stop()
     try:
         with pytest.raises(AnalysisException, match="Cannot reach the catalog at") as caught:

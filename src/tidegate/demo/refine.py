@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
-
-from rich.console import RichCast
+from typing import Any
 
 from tidegate.demo.deliver import Delivery, hand_over
 from tidegate.demo.scene import Scene
@@ -43,7 +41,7 @@ def take_in(scene: Scene, deliveries: list[Delivery]) -> list[Week]:
         scene.stage.say(f"[bold]{delivery.days}[/]")
         report = _run(scene, pipeline, "Running the pipeline")
         week = Week(delivery.days, read_truth(scene.place.files()), report)
-        scene.stage.show(cast("RichCast", report))
+        scene.stage.show(report)
         _check(scene, week, known)
         known = week.truth
         weeks.append(week)

@@ -14,7 +14,7 @@ from tidegate.spark.pipeline.expectations import Action
 from tidegate.spark.pipeline.history import Commit
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 Outcome = Literal["done", "unchanged", "failed", "skipped"]
 
@@ -77,7 +77,7 @@ class Report:
 
         (console or Console()).print(self)
 
-    def __rich__(self) -> object:
+    def __rich__(self) -> RenderableType:
         from rich.table import Table
 
         shown = Table(title=f"{self.pipeline}, {self.seconds:.1f} s", title_justify="left")
