@@ -14,7 +14,7 @@ import uvicorn
 from tidegate.cli import flags
 from tidegate.compose import TOKEN_FILE, build_server, prepare
 from tidegate.domain.errors import InvalidRequest, TidegateError
-from tidegate.http.protocol import Http1Protocol
+from tidegate.http.serving import server_config
 from tidegate.settings import Settings
 
 
@@ -63,20 +63,8 @@ def run(settings: Settings) -> None:
     for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
         # uvicorn finishes what was accepted, then raises the signal again: a stop that was asked for is no failure.
         signal.signal(asked_to_stop, _exit)
-    uvicorn.Server(
-        uvicorn.Config(
-            server.app,
-            http=Http1Protocol,
-            loop="auto",
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=settings.shutdown_seconds_max,
-        )
-    ).run(sockets=[listening])
+    config = server_config(server.app, shutdown_seconds_max=settings.shutdown_seconds_max)
+    uvicorn.Server(config).run(sockets=[listening])
 
 
 def _exit(_number: int, _frame: FrameType | None) -> None:

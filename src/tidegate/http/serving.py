@@ -1,0 +1,24 @@
+"""How an application is served: everything that uvicorn is told, in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import uvicorn
+
+from tidegate.http.protocol import Http1Protocol
+
+
+def server_config(app: Any, *, shutdown_seconds_max: int) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=Http1Protocol,
+        loop="auto",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=shutdown_seconds_max,
+    )
