@@ -49,7 +49,7 @@ check: $(READY)  ## Lint, types, import contracts, reference pages
 	@$(BIN)/python tools/reference.py --check
 
 bench: $(READY)  ## Measure commit and load against the limits of this machine
-	@$(BIN)/python -m benchmarks.run
+	@$(BIN)/python -m benchmarks
 
 docs: $(READY)  ## Write the generated reference pages anew
 	@$(BIN)/python tools/reference.py

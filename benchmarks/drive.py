@@ -52,7 +52,7 @@ def drive(name: str, target: Target, options: Options, timing: Timing, watched: 
         measured = _measure(workload, timing.seconds, warm["per_second"], watched)
     finally:
         workload.finish()
-    return {"workload": name, **asdict(options), "warm_up": warm, **measured}
+    return {"workload": name, **asdict(options), "body_bytes": workload.body_bytes, "warm_up": warm, **measured}
 
 
 def _measure(workload: Workload, seconds: float, per_second: float | None, watched: Watched) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import re
 import uuid
 from abc import ABC, abstractmethod
@@ -27,7 +28,7 @@ from benchmarks.wire import Target
 
 LOADS_PER_COMMIT = 5
 PAGE_SIZE = 1000
-_UNMEASURED_PER_SECOND = 15_000
+_UNMEASURED_PER_SECOND = 5_000
 """Commits per second to be ready for, as long as nothing was measured."""
 _LATEST = re.compile(rb'"latest-table-version"\s*:\s*(\d+)')
 _NEXT_PAGE = re.compile(rb'"next_page_token"\s*:\s*"([^"]+)"')
@@ -53,6 +54,8 @@ class Workload(ABC):
         self.driver = driver
         self.target = target
         self.options = options
+        self.body_bytes = 0
+        """Of an answer to what the workload is about, if that is a load."""
         self.done = [0] * options.clients
         """How often each client has reached what it wanted, in this lap; with what was still in flight at its end."""
 
@@ -171,9 +174,23 @@ class Load(Workload):
         first = number % len(requests)
         for request in cycle([*requests[first:], *requests[:first]]):
             started = perf_counter()
-            require((yield request), 200, "loading")
+            body = require((yield request), 200, "loading")
             add(started)
             self.done[number] += 1
+            self.body_bytes = len(body)
+
+
+class Browse(Load):
+    """Loads any of many tables that are there already, in no order."""
+
+    def prepare(self) -> None:
+        names = [f"filled_{number:06}" for number in range(self.options.tables)]
+        self._requests = [self.target.load(name) for name in names]
+
+    def steps(self, record: Record, *, seconds: float, per_second: float | None) -> list[Step]:
+        orders = [random.Random(number) for number in range(self.options.clients)]
+        some = [order.sample(self._requests, min(len(self._requests), 10_000)) for order in orders]
+        return [self._step(record, requests, number) for number, requests in enumerate(some)]
 
 
 class Contend(Workload):
@@ -302,6 +319,7 @@ WORKLOADS: dict[str, type[Workload]] = {
     "ask": Ask,
     "commit": Commit,
     "load": Load,
+    "browse": Browse,
     "mix": Mix,
     "contend": Contend,
     "create": CreateAndDrop,

@@ -55,6 +55,11 @@ class PostgresServer:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def url(self, database: str) -> str:
         return f"postgresql+psycopg://postgres@127.0.0.1:{self._port}/{database}"
 

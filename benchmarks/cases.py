@@ -1,0 +1,72 @@
+"""The cases: what is driven, by how many clients, on how many tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+CONCURRENCY = (1, 8, 32, 128)
+USUAL_CLIENTS = 32
+LISTED_TABLES = 10_000
+LISTED_SCHEMA = "listed"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`group` is how it is asked for on the command line."""
+
+    group: str
+    title: str
+    workload: str
+    clients: int = USUAL_CLIENTS
+    tables: int = 64
+    pending: int = 0
+    schema: str = "default"
+
+    @property
+    def key(self) -> str:
+        return f"{self.title}, {self.clients} client{'s' if self.clients > 1 else ''}"
+
+
+def commit(clients: int = USUAL_CLIENTS) -> Case:
+    return Case("commit", "commit", "commit", clients=clients, tables=max(64, clients))
+
+
+def load(pending: int) -> Case:
+    # One table is enough to find out what a thousand commits cost, and takes a thousand commits to make.
+    tables = 64 if pending <= 10 else 1
+    return Case("load", f"load, {pending} pending", "load", tables=tables, pending=pending)
+
+
+COMMITS = tuple(commit(clients) for clients in CONCURRENCY)
+LOADS = tuple(load(pending) for pending in (0, 10, 1000))
+MIX = Case("mix", "5 loads per commit", "mix")
+CONTEND = Case("contend", "contend for one table", "contend", tables=1)
+CREATE = Case("create", "create and drop", "create", clients=8, tables=0)
+LIST = Case("list", f"list {LISTED_TABLES:,} tables", "list", clients=4, tables=LISTED_TABLES, schema=LISTED_SCHEMA)
+
+SMALL = (*COMMITS, *LOADS, MIX, CONTEND, CREATE, LIST)
+"""On a catalog that holds little else."""
+
+SERVERS = (commit(), load(10))
+"""Through two servers of one database."""
+
+
+def large(tables: int) -> tuple[Case, ...]:
+    """On a catalog of many tables and commits: the same again, and loads of any of its tables."""
+    any_table = Case("large", f"load, any of {tables:,} tables", "browse", tables=tables)
+    return (*COMMITS, *LOADS, any_table)
+
+
+def limit(clients: int = USUAL_CLIENTS) -> Case:
+    return Case("limits", "nothing but an answer", "ask", clients=clients, tables=0)
+
+
+LIMITS = tuple(limit(clients) for clients in CONCURRENCY)
+LIMIT = limit()
+GROUPS = ("commit", "load", "mix", "contend", "create", "list", "large", "servers", "start")
+
+
+def chosen(cases: Iterable[Case], groups: Iterable[str]) -> list[Case]:
+    wanted = set(groups)
+    return [case for case in cases if case.group in wanted]
