@@ -48,8 +48,8 @@ check: $(READY)  ## Lint, types, import contracts, reference pages
 	@echo "==> reference pages are up to date"
 	@$(BIN)/python tools/reference.py --check
 
-bench: $(READY)  ## Measure commit and load against the limits of this machine
-	@$(BIN)/python -m benchmarks
+bench: $(READY)  ## Measure every case beside the limits of this machine (BENCH=--quick for a rough look)
+	@$(BIN)/python -m benchmarks $(BENCH)
 
 docs: $(READY)  ## Write the generated reference pages anew
 	@$(BIN)/python tools/reference.py

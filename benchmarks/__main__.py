@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from benchmarks import markdown, plot
 from benchmarks.cases import GROUPS
 from benchmarks.drive import TOKEN_VARIABLE
 from benchmarks.results import Results
+from benchmarks.sites import CaseFailed, Site
 from benchmarks.suite import Plan, run_elsewhere, run_suite
 from benchmarks.targets import targets
 
@@ -51,7 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         large_tables=given.large_tables or (10_000 if given.quick else 100_000),
         large_commits_each=10,
     )
-    results = run_elsewhere(plan, given.url, given.token, _tell) if given.url else run_suite(plan, _tell)
+    try:
+        if given.url:
+            site = Site(" and ".join(given.url), given.url, given.token, given.catalog)
+            results = run_elsewhere(plan, site, _tell)
+        else:
+            results = run_suite(plan, _tell)
+    except CaseFailed as error:
+        _tell(str(error))
+        return 1
     write(results, given.out)
     for target in targets(results):
         print(f"{target.verdict:12} {target.what}: {target.shown(target.measured)}")
@@ -87,15 +96,27 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--case", action="append", choices=GROUPS, help="only this one; several: give it again")
     parser.add_argument("--database", choices=[*DATABASES, "both"], default="both")
     parser.add_argument("--quick", action="store_true", help="about 2 minutes instead of 12; rough numbers")
-    parser.add_argument("--seconds", type=float, help="how long each case is measured (2)")
-    parser.add_argument("--repeats", type=int, help="how often; medians are reported (3)")
-    parser.add_argument("--large-tables", type=int, help="tables of the large catalog (100,000), 10 commits each")
+    parser.add_argument("--seconds", type=_positive(float), help="how long each case is measured (2)")
+    parser.add_argument("--repeats", type=_positive(int), help="how often; medians are reported (3)")
+    parser.add_argument("--large-tables", type=_positive(int), help="of the large catalog (100,000), 10 commits each")
     parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder of the report (build/bench)")
     parser.add_argument("--url", action="append", help="a server to drive; several: clients take turns")
+    parser.add_argument("--catalog", default="main", help="its catalog, with a schema `default` (main)")
     parser.add_argument(
         "--token", default=os.environ.get(TOKEN_VARIABLE, ""), help=f"its bearer token; default: ${TOKEN_VARIABLE}"
     )
     return parser
+
+
+def _positive(type: type[float]) -> Callable[[str], float]:
+    def positive(text: str) -> float:
+        value = type(text)
+        if value <= 0:
+            raise ValueError
+        return value
+
+    positive.__name__ = "positive number"
+    return positive
 
 
 def _tell(line: str) -> None:

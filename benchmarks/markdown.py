@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from benchmarks import cases
+from benchmarks.figures import number, share
 from benchmarks.results import DRIVER, ECHO, ECHO_LARGE, Result, Results, large_of, limit_of
 from benchmarks.targets import targets
 
@@ -155,16 +156,3 @@ def _starts(results: Results) -> Iterator[str]:
                 )
             )
         yield from table("where | >first start s | >start s | >idle MB | >under load MB", rows)
-
-
-def number(value: float | None) -> str:
-    """Three significant digits; a missing one is empty."""
-    if value is None:
-        return ""
-    if value >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def share(part: float, whole: float | None) -> str:
-    return f"{100 * part / whole:.0f} %" if whole else ""

@@ -125,16 +125,21 @@ def _panel(title: str, left: int, series: Sequence[Series], points: Sequence[dic
         return parts
     low, high = decades(values)
     parts += _axes(left, low, high)
+    ours = [of_one for one, of_one in zip(series, points, strict=True) if not one.is_limit]
     for one, of_one in zip(series, points, strict=True):
-        at = [(_x(left, clients), _y(value, low, high), value) for clients, value in sorted(of_one.items())]
-        steps = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in at)
+        at = [(clients, value, _x(left, clients), _y(value, low, high)) for clients, value in sorted(of_one.items())]
+        steps = " ".join(f"{x:.1f},{y:.1f}" for _, _, x, y in at)
         parts.append(f'<polyline class="line {one.classes}" points="{steps}"/>')
-        if one.is_limit:
-            continue
-        for x, y, value in at:
+        for clients, value, x, y in at if not one.is_limit else ():
+            # The highest has its number above, the others below: so they do not cover each other.
+            above = value >= max(other.get(clients, value) for other in ours)
             parts.append(f'<circle class="dot {one.classes}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>')
-            parts.append(f'<text class="value" x="{x:.1f}" y="{y - 8:.1f}" text-anchor="middle">{_short(value)}</text>')
+            parts.append(_number(value, x, y - 8 if above else y + 17))
     return parts
+
+
+def _number(value: float, x: float, y: float) -> str:
+    return f'<text class="value" x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{_short(value)}</text>'
 
 
 def _axes(left: int, low: int, high: int) -> list[str]:

@@ -33,6 +33,10 @@ RESTARTS = 3
 TEMPLATE = "commit_000"
 
 
+class CaseFailed(Exception):
+    """A server answered what it should not have; there is nothing to report."""
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """`server_pids` and `database_pids` are the processes whose cost is part of the report, where they are known."""
@@ -40,12 +44,14 @@ class Site:
     name: str
     urls: Sequence[str]
     token: str = ""
+    catalog: str = "main"
     server_pids: Sequence[int] = ()
     database_pids: Sequence[int] = ()
 
     def drive(self, case: Case, *, seconds: float, warm_up: float) -> dict[str, Any]:
         """Runs the driver in a process of its own."""
-        command = [sys.executable, "-m", "benchmarks.drive", case.workload, "--schema", case.schema]
+        command = [sys.executable, "-m", "benchmarks.drive", case.workload]
+        command += ["--catalog", self.catalog, "--schema", case.schema]
         command += ["--clients", str(case.clients), "--tables", str(case.tables), "--pending", str(case.pending)]
         command += ["--seconds", str(seconds), "--warm-up", str(warm_up)]
         for url in self.urls:
@@ -56,7 +62,7 @@ class Site:
             command += ["--database-pid", str(pid)]
         ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, TOKEN_VARIABLE: self.token})
         if ended.returncode != 0:
-            raise RuntimeError(f"{self.name}, {case.key}: {ended.stderr.strip()}")
+            raise CaseFailed(f"{self.name}, {case.key}: {ended.stderr.strip()}")
         return json.loads(ended.stdout)
 
 

@@ -52,11 +52,10 @@ def run_suite(plan: Plan, progress: Progress) -> Results:
         return _measure(plan, runs, suite.results, progress)
 
 
-def run_elsewhere(plan: Plan, urls: Sequence[str], token: str, progress: Progress) -> Results:
+def run_elsewhere(plan: Plan, site: Site, progress: Progress) -> Results:
     """The cases that need nothing but HTTP, on a server that is there already; and what the driver itself can do."""
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as folder, ExitStack() as stack:
         results = Results(machine_facts(Path(folder)), asdict(plan))
-        site = Site(urls[0], urls, token)
         responder = start_responder(ANY_BODY_BYTES, Path(folder))
         stack.callback(responder.stop)
         runs = _runs(site, chosen(cases.SMALL, plan.groups), plan)

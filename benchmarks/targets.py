@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks import cases
+from benchmarks.figures import number, share
 from benchmarks.results import ECHO, ECHO_LARGE, Results, large_of
 
 STARVING_SHARE = 0.25
@@ -30,7 +31,7 @@ class Target:
         return "reached" if self.reached else "not reached"
 
     def shown(self, value: float) -> str:
-        return f"{100 * value:.0f} %" if self.unit == "%" else f"{value:,.3g} {self.unit}".replace("e+03", ",000")
+        return share(value, 1) if self.unit == "%" else f"{number(value)} {self.unit}"
 
 
 def targets(results: Results) -> list[Target]:

@@ -24,6 +24,8 @@ class Target:
     @property
     def addresses(self) -> list[tuple[str, int]]:
         parts = [urlsplit(url) for url in self.urls]
+        if any(part.scheme != "http" for part in parts):
+            raise ValueError(f"The driver speaks plain HTTP, to http:// addresses: not {', '.join(self.urls)}.")
         return [(part.hostname or "127.0.0.1", part.port or 80) for part in parts]
 
     def load(self, table: str) -> bytes:

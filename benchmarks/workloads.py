@@ -260,9 +260,9 @@ class CreateAndDrop(Workload):
 
 
 class List(Workload):
-    """Pages through a schema of many tables."""
+    """Pages through a schema of many tables, again and again."""
 
-    headline = ("listing",)
+    headline = ("page",)
 
     def prepare(self) -> None:
         make_schema(self.driver, self.target)
@@ -295,10 +295,10 @@ class List(Workload):
                 asked = perf_counter()
                 body = require((yield self.target.list(token, page_size=PAGE_SIZE)), 200, "listing")
                 record["page"].add(asked)
+                self.done[number] += 1
                 seen += body.count(b'"table_id"')
                 token = next_page(body)
             record["listing"].add(started)
-            self.done[number] += 1
             if seen != self.options.tables:
                 raise DriverError(f"The listing shows {seen} tables, not {self.options.tables}.")
 
