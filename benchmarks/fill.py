@@ -41,10 +41,17 @@ def fill(url: str, template: str, filling: Filling) -> None:
             _add_metadata(connection, model, schema_id, filling)
             if filling.commits_each:
                 _add_commits(connection, model, schema_id, filling)
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            connection.exec_driver_sql("ANALYZE")
+        if engine.dialect.name == "postgresql":
+            _settle(engine)
     finally:
         engine.dispose()
+
+
+def _settle(engine: sa.Engine) -> None:
+    """What PostgreSQL would do in the background, while the cases run: there it would be taken for their cost."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for command in ("VACUUM (ANALYZE)", "CHECKPOINT"):
+            connection.exec_driver_sql(command)
 
 
 def _schema(connection: sa.Connection, model: str, name: str) -> str:
