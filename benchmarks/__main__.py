@@ -6,11 +6,12 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks import markdown, plot
+from benchmarks.arguments import positive
 from benchmarks.cases import GROUPS
 from benchmarks.drive import TOKEN_VARIABLE
 from benchmarks.results import Results
@@ -96,9 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--case", action="append", choices=GROUPS, help="only this one; several: give it again")
     parser.add_argument("--database", choices=[*DATABASES, "both"], default="both")
     parser.add_argument("--quick", action="store_true", help="about 2 minutes instead of 12; rough numbers")
-    parser.add_argument("--seconds", type=_positive(float), help="how long each case is measured (2)")
-    parser.add_argument("--repeats", type=_positive(int), help="how often; medians are reported (3)")
-    parser.add_argument("--large-tables", type=_positive(int), help="of the large catalog (100,000), 10 commits each")
+    parser.add_argument("--seconds", type=positive(float), help="how long each case is measured (2)")
+    parser.add_argument("--repeats", type=positive(int), help="how often; medians are reported (3)")
+    parser.add_argument("--large-tables", type=positive(int), help="of the large catalog (100,000), 10 commits each")
     parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder of the report (build/bench)")
     parser.add_argument("--url", action="append", help="a server to drive; several: clients take turns")
     parser.add_argument("--catalog", default="main", help="its catalog, with a schema `default` (main)")
@@ -106,17 +107,6 @@ def _parser() -> argparse.ArgumentParser:
         "--token", default=os.environ.get(TOKEN_VARIABLE, ""), help=f"its bearer token; default: ${TOKEN_VARIABLE}"
     )
     return parser
-
-
-def _positive(type: type[float]) -> Callable[[str], float]:
-    def positive(text: str) -> float:
-        value = type(text)
-        if value <= 0:
-            raise ValueError
-        return value
-
-    positive.__name__ = "positive number"
-    return positive
 
 
 def _tell(line: str) -> None:

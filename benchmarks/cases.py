@@ -42,7 +42,7 @@ COMMITS = tuple(commit(clients) for clients in CONCURRENCY)
 LOADS = tuple(load(pending) for pending in (0, 10, 1000))
 MIX = Case("mix", "5 loads per commit", "mix")
 CONTEND = Case("contend", "contend for one table", "contend", tables=1)
-CREATE = Case("create", "create and drop", "create", clients=8, tables=0)
+CREATE = Case("create", "create and drop", "create", clients=8, tables=1)
 _LISTED = f"pages of a list of {LISTED_TABLES:,} tables"
 LIST = Case("list", _LISTED, "list", clients=4, tables=LISTED_TABLES, schema=LISTED_SCHEMA)
 
@@ -60,7 +60,7 @@ def large(tables: int) -> tuple[Case, ...]:
 
 
 def limit(clients: int = USUAL_CLIENTS) -> Case:
-    return Case("limits", "nothing but an answer", "ask", clients=clients, tables=0)
+    return Case("limits", "nothing but an answer", "ask", clients=clients, tables=1)
 
 
 LIMITS = tuple(limit(clients) for clients in CONCURRENCY)

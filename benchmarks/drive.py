@@ -11,11 +11,11 @@ import argparse
 import json
 import os
 import sys
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from benchmarks.arguments import positive
 from benchmarks.driver import Driver, DriverError, Lap
 from benchmarks.processes import Cost, cost
 from benchmarks.samples import Samples, summarize
@@ -56,7 +56,7 @@ def drive(name: str, target: Target, options: Options, timing: Timing, watched: 
 
 
 def _measure(workload: Workload, seconds: float, per_second: float | None, watched: Watched) -> dict[str, Any]:
-    record: Record = defaultdict(Samples)
+    record = {kind: Samples() for kind in (*workload.headline, *workload.details)}
     workload.done = [0] * workload.options.clients
     steps = workload.steps(record, seconds=seconds, per_second=per_second)
     before = watched.cost()
@@ -73,9 +73,9 @@ def _measure(workload: Workload, seconds: float, per_second: float | None, watch
 
 def _summarize(workload: Workload, record: Record, lap: Lap) -> dict[str, Any]:
     took = {kind: samples.until(lap.ended) for kind, samples in record.items()}
-    headline = [seconds for kind in workload.headline for seconds in took.get(kind, [])]
+    headline = [seconds for kind in workload.headline for seconds in took[kind]]
     return {
-        **summarize(headline, seconds=lap.seconds),
+        **summarize(headline, seconds=lap.seconds, waiting=workload.waiting(lap.ended)),
         "kinds": {kind: summarize(values, seconds=lap.seconds) for kind, values in sorted(took.items())},
         "done_by_client": workload.done,
     }
@@ -103,11 +103,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--token", default=os.environ.get(TOKEN_VARIABLE, ""), help=f"default: ${TOKEN_VARIABLE}")
     parser.add_argument("--catalog", default="main")
     parser.add_argument("--schema", default="default")
-    parser.add_argument("--clients", type=int, default=32, help="connections that wait for an answer at any time")
-    parser.add_argument("--tables", type=int, default=64, help="tables to work on; as many as clients at least")
+    parser.add_argument("--clients", type=positive(int), default=32, help="how many wait for an answer at any time")
+    parser.add_argument("--tables", type=positive(int), default=64, help="to work on; as many as clients at least")
     parser.add_argument("--pending", type=int, default=0, help="load: unpublished commits of each table")
-    parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--warm-up", type=float, default=0.5, help="seconds before the clock starts")
+    parser.add_argument("--seconds", type=positive(float), default=2.0)
+    parser.add_argument("--warm-up", type=positive(float), default=0.5, help="seconds before the clock starts")
     parser.add_argument("--server-pid", type=int, action="append", default=[], help="report this process's CPU, memory")
     parser.add_argument("--database-pid", type=int, action="append", default=[], help="report this process's CPU")
     return parser

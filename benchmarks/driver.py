@@ -1,4 +1,4 @@
-"""The load driver: many keep-alive connections, one thread, and little between an answer and the next request.
+r"""The load driver: many keep-alive connections, one thread, and little between an answer and the next request.
 
 What a client does is a generator: it yields the bytes of a request and gets back the status and the body of the answer.
 

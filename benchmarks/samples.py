@@ -34,11 +34,15 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def summarize(took: Sequence[float], *, seconds: float) -> dict[str, float | None]:
+def summarize(took: Sequence[float], *, seconds: float, waiting: Sequence[float] = ()) -> dict[str, float | None]:
+    """`waiting` is how long those have waited who had not got it when the clock stopped. Whoever has waited longer than
+    nearly all that got it counts for the percentiles: else one who never gets it would not show."""
+    long = percentile(took, 0.99) if took else 0
+    took_or_waited = [*took, *(waited for waited in waiting if waited > long)]
     return {
         "count": len(took),
         "per_second": len(took) / seconds,
-        "p50_ms": 1000 * percentile(took, 0.5) if took else None,
-        "p99_ms": 1000 * percentile(took, 0.99) if took else None,
-        "max_ms": 1000 * max(took) if took else None,
+        "p50_ms": 1000 * percentile(took_or_waited, 0.5) if took_or_waited else None,
+        "p99_ms": 1000 * percentile(took_or_waited, 0.99) if took_or_waited else None,
+        "max_ms": 1000 * max(took_or_waited) if took_or_waited else None,
     }

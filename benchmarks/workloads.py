@@ -14,7 +14,6 @@ import random
 import re
 import uuid
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count, cycle
@@ -33,7 +32,7 @@ _UNMEASURED_PER_SECOND = 5_000
 _LATEST = re.compile(rb'"latest-table-version"\s*:\s*(\d+)')
 _NEXT_PAGE = re.compile(rb'"next_page_token"\s*:\s*"([^"]+)"')
 
-Record = defaultdict[str, Samples]
+Record = dict[str, Samples]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +48,8 @@ class Workload(ABC):
 
     headline: tuple[str, ...]
     """The kinds of samples that make up what the workload is about."""
+    details: tuple[str, ...] = ()
+    """The kinds that are kept beside them."""
 
     def __init__(self, driver: Driver, target: Target, options: Options) -> None:
         self.driver = driver
@@ -65,6 +66,10 @@ class Workload(ABC):
     @abstractmethod
     def steps(self, record: Record, *, seconds: float, per_second: float | None) -> list[Step]:
         """One for each client. `per_second` is what the last lap did, if there was one."""
+
+    def waiting(self, ended: float) -> list[float]:
+        """How long clients had been at what they had not reached when the clock stopped, where that can be long."""
+        return []
 
     def finish(self) -> None:  # noqa: B027
         """After the clock: takes back what was not used."""
@@ -197,12 +202,17 @@ class Contend(Workload):
     """Everybody wants the next version of one table: load, propose, and when it is taken load again."""
 
     headline = ("win",)
+    details = ("load", "lost")
 
     def prepare(self) -> None:
         self.table = find_or_make(self.driver, self.target, ["contended"])[0]
         self.table.publish_pending()
         self._published = self.table.latest
         self._ahead: set[int] = set()
+        self._since = [0.0] * self.options.clients
+
+    def waiting(self, ended: float) -> list[float]:
+        return [ended - since for since in self._since if since < ended]
 
     def steps(self, record: Record, *, seconds: float, per_second: float | None) -> list[Step]:
         return [self._step(record, number) for number in range(self.options.clients)]
@@ -210,7 +220,7 @@ class Contend(Workload):
     def _step(self, record: Record, number: int) -> Step:
         load = self.target.load(self.table.name)
         while True:
-            started = perf_counter()
+            self._since[number] = started = perf_counter()
             while True:
                 asked = perf_counter()
                 latest = latest_version(require((yield load), 200, "loading"))
@@ -238,6 +248,7 @@ class Contend(Workload):
 
 class CreateAndDrop(Workload):
     headline = ("create and drop",)
+    details = ("create", "drop")
 
     def prepare(self) -> None:
         self._run = uuid.uuid4().hex[:8]
@@ -263,6 +274,7 @@ class List(Workload):
     """Pages through a schema of many tables, again and again."""
 
     headline = ("page",)
+    details = ("listing",)
 
     def prepare(self) -> None:
         make_schema(self.driver, self.target)

@@ -110,7 +110,7 @@ def test_contending_writers_win_each_version_once(target: Target, lake: Lake) ->
 
 
 def test_what_was_created_is_dropped_again(target: Target, lake: Lake) -> None:
-    result = drive("create", target, Options(clients=2), SHORT, Watched())
+    result = drive("create", target, Options(clients=2), Timing(seconds=1, warm_up_seconds=0.1), Watched())
     assert done(result) >= result["count"] > 0
     query = {"catalog_name": "main", "schema_name": target.schema}
     left = lake.http.get("/api/2.1/unity-catalog/tables", params=query).json()["tables"]
@@ -123,7 +123,7 @@ def test_a_listing_shows_every_table_or_fails(target: Target, monkeypatch: pytes
     pages, listings = (result["kinds"][kind]["count"] for kind in ("page", "listing"))
     assert 2 * listings <= pages <= 2 * (listings + 2)
     with pytest.raises(DriverError, match="shows 5 tables, not 4"):
-        drive("list", target, Options(clients=1, tables=4), SHORT, Watched())
+        drive("list", target, Options(clients=1, tables=4), Timing(seconds=30, warm_up_seconds=30), Watched())
 
 
 @ON_SQLITE
@@ -310,6 +310,12 @@ def test_only_what_was_done_while_the_clock_ran_is_counted() -> None:
     assert summarize([], seconds=2)["p99_ms"] is None
 
 
+def test_who_never_gets_it_shows_in_the_percentiles_but_not_in_the_rate() -> None:
+    found = summarize([0.1] * 50, seconds=1, waiting=[0.05, 2.0])
+    assert (found["count"], found["p50_ms"], found["p99_ms"]) == (50, 100.0, 2000.0)
+    assert summarize([], seconds=1, waiting=[1.0])["p99_ms"] == 1000.0
+
+
 def results_of(*found: tuple[str, cases.Case, list[float]]) -> Results:
     """Results with the given rates, one for each repeat."""
     machine = {"cpu": "Cpu", "cores": 2, "memory_gib": 4, "kernel": "6", "python": "3", "sqlite": "3", "sync_ms": 1}
@@ -360,7 +366,7 @@ def test_the_report_shows_each_case_beside_its_limits() -> None:
         (ECHO, cases.LIMIT, [8_000]), ("sqlite", cases.commit(), [2_000]), ("sqlite limit", cases.commit(), [4_000])
     )
     lines = markdown.report(results, "plot.svg").splitlines()
-    assert "| sqlite | commit | 32 | 2,000 | 10.0 | 50.0 | 25 % | 50 % | 5.00 |  |" in lines
+    assert "| sqlite | commit | 32 | 2,000 | 10.0 | 50.0 | 25 % | 50 % | 5.00 |  |  |" in lines
     assert "| echo limit | 32 | 8,000 | 10.0 | 12.5 |  |" in lines
     assert "| commit, 32 clients, SQLite: share of the echo limit | 25 % | at least 25 % | reached |" in lines
 
