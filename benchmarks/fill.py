@@ -41,17 +41,20 @@ def fill(url: str, template: str, filling: Filling) -> None:
             _add_metadata(connection, model, schema_id, filling)
             if filling.commits_each:
                 _add_commits(connection, model, schema_id, filling)
-        if engine.dialect.name == "postgresql":
-            _settle(engine)
     finally:
         engine.dispose()
 
 
-def _settle(engine: sa.Engine) -> None:
+def settle(url: str) -> None:
     """What PostgreSQL would do in the background, while the cases run: there it would be taken for their cost."""
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        for command in ("VACUUM (ANALYZE)", "CHECKPOINT"):
-            connection.exec_driver_sql(command)
+    engine = writing_engine(parse_url(url))
+    try:
+        if engine.dialect.name == "postgresql":
+            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                for command in ("VACUUM (ANALYZE)", "CHECKPOINT"):
+                    connection.exec_driver_sql(command)
+    finally:
+        engine.dispose()
 
 
 def _schema(connection: sa.Connection, model: str, name: str) -> str:

@@ -25,7 +25,7 @@ from tests.postgres import PostgresServer
 
 from benchmarks.cases import CONCURRENCY, Case
 from benchmarks.drive import TOKEN_VARIABLE
-from benchmarks.fill import Filling, fill
+from benchmarks.fill import Filling, fill, settle
 from benchmarks.processes import cost
 from benchmarks.servers import RunningServer, start_tidegate
 
@@ -138,6 +138,7 @@ def make_catalog(
         keep(catalog)
         for filling in fillings:
             fill(catalog.database_url, TEMPLATE, filling)
+        settle(catalog.database_url)
         for _ in range(RESTARTS):
             catalog.stop()
             catalog.servers = [start_tidegate(home, database)]
