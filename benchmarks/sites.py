@@ -23,7 +23,7 @@ from psycopg import sql
 from sqlalchemy.engine import make_url
 from tests.postgres import PostgresServer
 
-from benchmarks.cases import CONCURRENCY, Case
+from benchmarks.cases import Case
 from benchmarks.drive import TOKEN_VARIABLE
 from benchmarks.fill import Filling, fill, settle
 from benchmarks.processes import cost
@@ -121,18 +121,21 @@ def make_catalog(
     name: str,
     folder: Path,
     postgres: PostgresServer | None,
+    *,
+    tables: int,
     fillings: Sequence[Filling],
     keep: Callable[[Catalog], None],
 ) -> Catalog:
-    """A filled catalog with one server on it. `keep` sees it between the two starts, while nobody uses it."""
+    """A catalog with so many tables, filled with more, and one server on it. `keep` sees it between the two starts,
+    while nobody uses it."""
     home = folder / name.replace(",", "").replace(" ", "-")
     database = postgres.create_database() if postgres else None
     first = start_tidegate(home, database)
     catalog = Catalog(name, home, database, postgres, Starts(first.start_seconds), [first])
     with ExitStack() as undo:
         undo.callback(catalog.stop)
-        # As many tables as the most clients have; a few commits, so that there is something to copy.
-        seed = Case("setup", "set-up", "commit", clients=8, tables=max(CONCURRENCY))
+        # With a few commits, so that there is something to copy.
+        seed = Case("setup", "set-up", "commit", clients=min(8, tables), tables=tables)
         catalog.site().drive(seed, seconds=0.2, warm_up=0.1)
         catalog.stop()
         keep(catalog)

@@ -132,7 +132,8 @@ class _Suite:
             if name == database and "commit" in self._plan.groups:
                 self._limits[database] = copy_database(catalog)
 
-        catalog = make_catalog(name, self._folder, postgres, fillings, keep)
+        tables = 1 if self._plan.groups == ("start",) else max(cases.CONCURRENCY)
+        catalog = make_catalog(name, self._folder, postgres, tables=tables, fillings=fillings, keep=keep)
         self._stack.callback(catalog.stop)
         self._catalogs[name] = catalog
         self.results.starts[name] = catalog.starts.described()
