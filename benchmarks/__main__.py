@@ -44,6 +44,9 @@ to the disk that shall be measured.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
+    if not sys.platform.startswith("linux"):
+        _tell("The benchmark needs Linux: it waits by epoll and reads /proc.")
+        return 1
     plan = Plan(
         databases=DATABASES if given.database == "both" else (given.database,),
         groups=tuple(given.case or GROUPS),

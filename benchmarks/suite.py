@@ -65,6 +65,9 @@ def run_elsewhere(plan: Plan, site: Site, progress: Progress) -> Results:
 
 def _measure(plan: Plan, runs: Sequence[Run], results: Results, progress: Progress) -> Results:
     number, begun = 0, time.monotonic()
+    # The same case on all sites in a row: what is compared is measured within the same minute.
+    keys = list(dict.fromkeys(run.case.key for run in runs))
+    runs = sorted(runs, key=lambda run: keys.index(run.case.key))
     for repeat in range(1, plan.repeats + 1):
         for run in runs:
             number += 1
