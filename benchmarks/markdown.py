@@ -72,6 +72,8 @@ def _cases(results: Results) -> Iterator[str]:
     head = "where | case | >clients | >per second | >p50 ms | >p99 ms | >of echo | >of database"
     head += " | >server CPU ms | >database CPU ms | >driver's CPU"
     ours = [result for result in results.found.values() if result.site not in limits]
+    sites = list(dict.fromkeys(result.site for result in ours))
+    ours.sort(key=lambda result: sites.index(result.site))
     yield from table(head, (_case_row(results, result) for result in ours))
     yield from _fairness(ours)
     if any(result.site == large_of(database) for result in ours for database in ("sqlite", "postgresql")):

@@ -82,6 +82,7 @@ def test_commits_that_were_counted_are_ratified_published_and_reported(target: T
             assert all(json.loads(action["add"]["stats"])["numRecords"] for action in added)
 
 
+@ON_SQLITE
 def test_loads_find_as_many_pending_commits_as_were_asked_for(target: Target, lake: Lake) -> None:
     result = drive("load", target, Options(clients=3, tables=2, pending=4), SHORT, Watched())
     answers = [lake.load(f"load_4_{number:02}") for number in range(2)]
@@ -91,6 +92,7 @@ def test_loads_find_as_many_pending_commits_as_were_asked_for(target: Target, la
     assert result["per_second"] == pytest.approx(result["count"] / result["seconds"])
 
 
+@ON_SQLITE
 def test_a_mix_has_five_loads_for_each_commit(target: Target, lake: Lake) -> None:
     result = drive("mix", target, Options(clients=2, tables=2), SHORT, Watched())
     commits, loads = (result["kinds"][kind]["count"] for kind in ("commit", "load"))
@@ -109,6 +111,7 @@ def test_contending_writers_win_each_version_once(target: Target, lake: Lake) ->
     assert result["count"] <= sum(result["done_by_client"])
 
 
+@ON_SQLITE
 def test_what_was_created_is_dropped_again(target: Target, lake: Lake) -> None:
     result = drive("create", target, Options(clients=2), Timing(seconds=1, warm_up_seconds=0.1), Watched())
     assert done(result) >= result["count"] > 0
@@ -117,6 +120,7 @@ def test_what_was_created_is_dropped_again(target: Target, lake: Lake) -> None:
     assert len(left) <= 2 * 2  # what each client was at when its clock stopped, twice
 
 
+@ON_SQLITE
 def test_a_listing_shows_every_table_or_fails(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.workloads.PAGE_SIZE", 3)
     result = drive("list", target, Options(clients=2, tables=5), SHORT, Watched())
