@@ -18,12 +18,14 @@ from tidegate.cli.embedded import EmbeddedCatalog, embedded_catalog
 from tidegate.domain.errors import InvalidRequest
 
 HOLDER = """
-import signal, sys
+import signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where tests run in the background it is ignored
 from tidegate.cli.embedded import embedded_catalog
 with embedded_catalog(Path(sys.argv[1])) as catalog:
     print(catalog.uri, flush=True)
-    signal.pause()
+    while True:
+        time.sleep(0.1)  # a pause would sleep on if the signal came just before it
 """
 
 

@@ -10,10 +10,11 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
 from tests.test_cli import tidegate
 from tidegate.db.engines import parse_url, writing_engine
-from tidegate.db.migrate import alembic_config, migrate
+from tidegate.db.migrate import alembic_config, known_revisions, migrate
 from tidegate.db.schema import metadata
 from tidegate.domain.errors import InvalidRequest, Unavailable
 
@@ -28,6 +29,11 @@ def test_the_migrations_make_the_schema_that_the_program_knows(database_url: str
     migrate(database_url)
     with writing_engine(parse_url(database_url)).begin() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_a_migration_is_named_after_its_revision_and_they_follow_each_other() -> None:
+    scripts = ScriptDirectory.from_config(alembic_config())
+    assert known_revisions() == [script.revision for script in reversed([*scripts.walk_revisions()])]
 
 
 def test_migrating_again_changes_nothing(database_url: str) -> None:

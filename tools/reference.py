@@ -101,7 +101,8 @@ def commands() -> str:
 
 def _commands() -> dict[str, click.Command]:
     group = typer.main.get_command(app)
-    return group.commands  # type: ignore[attr-defined]
+    context = click.Context(group)
+    return {name: group.get_command(context, name) for name in group.list_commands(context)}  # type: ignore[attr-defined]
 
 
 def _paragraphs(text: str) -> str:

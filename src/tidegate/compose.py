@@ -30,6 +30,7 @@ from tidegate.http.unity.tables import ENDPOINTS as TABLE_ENDPOINTS
 from tidegate.services.environment import Environment
 from tidegate.services.first_start import first_start
 from tidegate.services.outcomes import OutcomeCounts
+from tidegate.services.turns import Turns
 from tidegate.services.update_table import ratify_group
 from tidegate.settings import Settings
 from tidegate.storage.delta_logs import ObjectStoreDeltaLogs
@@ -69,6 +70,7 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         readers=settings.read_connections,
         group_max=settings.group_max,
         queue_max=settings.requests_in_flight_max,
+        known_max=settings.cache_entries_max,
     )
     env = Environment(
         database=database,
@@ -76,6 +78,7 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         delta_logs=ObjectStoreDeltaLogs(bytes_max=settings.commit_bytes_max),
         vendor=LocalVendor(),
         outcomes=OutcomeCounts(now_ms, tables_max=COUNTED_TABLES_MAX),
+        turns=Turns(),
         clock=now_ms,
         new_id=lambda: str(uuid.uuid4()),
         storage_root=settings.storage_location,

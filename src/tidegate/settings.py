@@ -41,6 +41,9 @@ class Settings:
     )
     storage_root: str = _setting("", "Location of managed tables. Default: the folder tables in home.")
     auth: str = _setting("token", "token: a bearer token on every call. none: no check, on loopback addresses only.")
+    workers: int = _setting(
+        1, "Processes that serve; more than one needs PostgreSQL, and uses more than one core.", low=1, high=64
+    )
     log_level: str = _setting("info", "How much to log: debug, info, warning or error.")
     unpublished_commits_max: int = _setting(
         1000, "Ratified commits of one table that may wait to be published; beyond it commits get a 429.", low=1
@@ -55,6 +58,9 @@ class Settings:
     requests_in_flight_max: int = _setting(1000, "Requests worked on at once; beyond it they get a 429.", low=1)
     group_max: int = _setting(256, "Commits that one database transaction takes at most.", low=1, high=10_000)
     page_size_max: int = _setting(1000, "Objects on one page of a listing, at most.", low=1, high=100_000)
+    cache_entries_max: int = _setting(
+        100_000, "Tables, plus their unpublished commits, that are kept in memory, about 500 bytes each.", low=1
+    )
     read_connections: int = _setting(4, "Database connections, and threads, that read.", low=1, high=256)
     shutdown_seconds_max: int = _setting(30, "How long a stopping server waits for requests in flight.", low=1)
 

@@ -1,35 +1,58 @@
-"""`tidegate`: the commands, each in a module of its own name."""
+"""`tidegate`: the commands, each in a module of its own name.
+
+A module is imported when its command is asked for: `serve` needs nothing of Spark's, and starts the sooner.
+"""
 
 from __future__ import annotations
 
+import importlib
+from typing import Any, cast
+
 import typer
+from typer.core import TyperGroup
 
 from tidegate import __version__
-from tidegate.cli.demo import demo
-from tidegate.cli.jars import jars
-from tidegate.cli.serve import serve
-from tidegate.cli.settings import settings
-from tidegate.cli.shell import shell
-from tidegate.cli.sql import sql
-from tidegate.cli.timeline import timeline
+
+COMMANDS = ("serve", "settings", "timeline", "sql", "shell", "jars", "demo", "version")
+_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
+
+class _Commands(TyperGroup):
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        # The names alone, from which the nearest is suggested for one that is mistyped.
+        self.commands = dict.fromkeys(COMMANDS, cast("Any", None))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        run = version if cmd_name == "version" else getattr(_module(cmd_name), cmd_name)
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, context_settings=_SETTINGS)
+        alone.command(cmd_name)(run)
+        return typer.main.get_command(alone)
+
+
+def _module(command: str) -> Any:
+    return importlib.import_module(f"tidegate.cli.{command}")
+
 
 app = typer.Typer(
     name="tidegate",
-    help="A managing catalog for catalog-managed Delta tables.",
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_SETTINGS,
 )
-app.command()(serve)
-app.command()(settings)
-app.command()(timeline)
-app.command()(sql)
-app.command()(shell)
-app.command()(jars)
-app.command()(demo)
 
 
-@app.command()
+@app.callback()
+def tidegate() -> None:
+    """A managing catalog for catalog-managed Delta tables."""
+
+
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)

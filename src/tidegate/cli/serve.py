@@ -12,7 +12,8 @@ import typer
 import uvicorn
 
 from tidegate.cli import flags
-from tidegate.compose import TOKEN_FILE, build_server, prepare
+from tidegate.cli.workers import run_workers
+from tidegate.compose import TOKEN_FILE, build_authenticator, build_server, prepare
 from tidegate.domain.errors import InvalidRequest, TidegateError
 from tidegate.http.serving import server_config
 from tidegate.settings import Settings
@@ -26,6 +27,7 @@ def serve(
     database: flags.Database = None,
     storage_root: flags.StorageRoot = None,
     auth: flags.Auth = None,
+    workers: flags.Workers = None,
     log_level: flags.LogLevel = None,
 ) -> None:
     """Serve the catalog until it is told to stop.
@@ -43,6 +45,7 @@ def serve(
         database=database,
         storage_root=storage_root,
         auth=auth,
+        workers=workers,
         log_level=log_level,
     )
     try:
@@ -52,19 +55,35 @@ def serve(
 
 
 def run(settings: Settings) -> None:
-    logging.basicConfig(
-        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", force=True
-    )
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    if settings.workers > 1 and settings.database_url.startswith("sqlite"):
+        raise InvalidRequest("Several workers need PostgreSQL; SQLite has one writer. Use --workers 1, or --database.")
+    log_to_stderr(settings)
     prepare(settings)
-    server = build_server(settings)
+    build_authenticator(settings)  # the token is there before anybody is told where to find it
     listening = _listen(settings)
     _announce(settings, listening.getsockname()[1])
+    if settings.workers == 1:
+        serve_on(settings, listening)
+    else:
+        run_workers(settings, listening, serve_on)
+
+
+def serve_on(settings: Settings, listening: socket.socket) -> None:
+    """One whole server, in this process."""
+    log_to_stderr(settings)
+    server = build_server(settings)
     for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
         # uvicorn finishes what was accepted, then raises the signal again: a stop that was asked for is no failure.
         signal.signal(asked_to_stop, _exit)
     config = server_config(server.app, shutdown_seconds_max=settings.shutdown_seconds_max)
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def log_to_stderr(settings: Settings) -> None:
+    logging.basicConfig(
+        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", force=True
+    )
+    logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
 def _exit(_number: int, _frame: FrameType | None) -> None:

@@ -9,23 +9,47 @@ from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError
 
-from tidegate.db.engines import parse_url, reading_engine, writing_engine
+from tidegate.db.engines import lookup_engine, parse_url, reading_engine, writing_engine
 from tidegate.db.errors import unavailable
+from tidegate.db.hot_statements import hot_statements
+from tidegate.db.known_tables import KnownTables
+from tidegate.db.lookups import Lookup, PostgresLookup, SqliteLookup
 from tidegate.db.unit_of_work import SqlUnitOfWork
 from tidegate.db.writer import DecideGroup, Writer
+from tidegate.domain.errors import NoSuchTable
+from tidegate.domain.names import TableId, TableName
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.ratification import Decision, Proposal
+from tidegate.domain.tables import Table
 
 T = TypeVar("T")
 
 
 class SqlDatabase:
-    def __init__(self, url: str, decide_group: DecideGroup, *, readers: int, group_max: int, queue_max: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        decide_group: DecideGroup,
+        *,
+        readers: int,
+        group_max: int,
+        queue_max: int,
+        known_max: int,
+    ) -> None:
         parsed = parse_url(url)
-        self._reading = reading_engine(parsed, connections=readers)
+        self._known = KnownTables(entries_max=known_max)
+        self._hot = hot_statements(parsed.get_backend_name())
+        # One more than there are threads, for the lookups on SQLite.
+        self._reading = reading_engine(parsed, connections=readers + 1)
         self._writing = writing_engine(parsed)
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="tidegate-reader")
-        self._writer = Writer(self._writing, decide_group, group_max=group_max, queue_max=queue_max)
+        self._writer = Writer(
+            self._writing, self._known, self._hot, decide_group, group_max=group_max, queue_max=queue_max
+        )
+        sqlite = parsed.get_backend_name() == "sqlite"
+        self._lookup: Lookup = (
+            SqliteLookup(self._reading) if sqlite else PostgresLookup(lookup_engine(parsed), self._readers)
+        )
 
     def start(self) -> None:
         self._writer.start()
@@ -33,11 +57,22 @@ class SqlDatabase:
     def stop(self) -> None:
         self._writer.stop()
         self._readers.shutdown()
+        self._lookup.close()
         self._reading.dispose()
         self._writing.dispose()
 
     async def read(self, work: Callable[[UnitOfWork], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
+
+    async def table(self, name: TableName) -> Table:
+        found = await self._lookup.find(name)
+        if found is None:
+            raise NoSuchTable(name)
+        table = self._known.get(*found)
+        return table if table is not None else await self.read(lambda uow: uow.tables.get(name))
+
+    def known_table(self, id: TableId) -> Table | None:
+        return self._known.newest(id)
 
     async def write(self, work: Callable[[UnitOfWork], T]) -> T:
         return await self._writer.submit(work)
@@ -48,6 +83,6 @@ class SqlDatabase:
     def _read(self, work: Callable[[UnitOfWork], T]) -> T:
         try:
             with self._reading.begin() as connection:
-                return work(SqlUnitOfWork(connection))
+                return work(SqlUnitOfWork(connection, self._known, self._hot))
         except DBAPIError as error:
             raise unavailable(error) from error

@@ -47,14 +47,7 @@ def writing_engine(url: URL) -> sa.Engine:
         engine = sa.create_engine(url, pool_size=1, max_overflow=1)
         _prepare_sqlite(engine, begin="BEGIN IMMEDIATE")
         return engine
-    return sa.create_engine(
-        url,
-        pool_size=2,
-        max_overflow=2,
-        pool_pre_ping=True,
-        isolation_level="READ COMMITTED",
-        connect_args=_PATIENCE,
-    )
+    return sa.create_engine(url, pool_size=2, max_overflow=2, isolation_level="READ COMMITTED", connect_args=_PATIENCE)
 
 
 def reading_engine(url: URL, *, connections: int) -> sa.Engine:
@@ -71,6 +64,11 @@ def reading_engine(url: URL, *, connections: int) -> sa.Engine:
         connect_args=_PATIENCE,
         execution_options={"postgresql_readonly": True},
     )
+
+
+def lookup_engine(url: URL) -> sa.Engine:
+    """For PostgreSQL: single statements, each a snapshot of its own, without the round trips around a transaction."""
+    return sa.create_engine(url, pool_size=1, max_overflow=0, isolation_level="AUTOCOMMIT", connect_args=_PATIENCE)
 
 
 def _prepare_sqlite(engine: sa.Engine, *, begin: str) -> None:

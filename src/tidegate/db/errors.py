@@ -29,7 +29,8 @@ def is_missing_parent(error: IntegrityError) -> bool:
     return getattr(cause, "sqlstate", None) == "23503"
 
 
-def unavailable(error: DBAPIError) -> Unavailable:
+def unavailable(error: Exception) -> Unavailable:
     """Says no more than the kind of failure: the text of a driver's error may hold SQL and values."""
-    kind = type(error.orig).__name__ if error.orig is not None else type(error).__name__
+    cause = error.orig if isinstance(error, DBAPIError) else None
+    kind = type(cause or error).__name__
     return Unavailable(f"The catalog's database does not answer ({kind}). Try again later.")

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from tidegate.db.errors import is_missing_parent
-from tidegate.db.schema import catalogs, metastore, schemas
+from tidegate.db.schema import catalogs, metastore, schemas, tables
+from tidegate.db.tables import change_all
 from tidegate.domain.errors import (
     AlreadyExists,
     CatalogAlreadyExists,
@@ -65,6 +66,9 @@ class SqlCatalogs:
             raise CatalogAlreadyExists(catalog.name) from None
         if changed.rowcount == 0:
             raise NoSuchCatalog(catalog.name)
+        # Its tables carry its name.
+        below = sa.select(schemas.c.id).where(schemas.c.catalog_id == catalog.id)
+        change_all(self._connection, tables.c.schema_id.in_(below))
 
     def remove(self, catalog: Catalog) -> None:
         try:
@@ -128,6 +132,7 @@ class SqlSchemas:
             raise SchemaAlreadyExists(schema.name) from None
         if changed.rowcount == 0:
             raise NoSuchSchema(schema.name)
+        change_all(self._connection, tables.c.schema_id == schema.id)
 
     def remove(self, schema: Schema) -> None:
         try:

@@ -98,6 +98,8 @@ tables = sa.Table(
     sa.Column("latest_timestamp", sa.BigInteger, nullable=False),
     sa.Column("published", sa.BigInteger, nullable=False),
     sa.Column("uniform", sa.Text),
+    # Drawn anew with every change of what is known of the table: see known_tables.py.
+    sa.Column("state", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("dropped_at", sa.BigInteger),
     sa.Column("dropped_by", sa.Text),
     sa.CheckConstraint("dropped_at IS NOT NULL OR schema_id IS NOT NULL", name="live_in_a_schema"),

@@ -11,6 +11,8 @@ from sqlalchemy.exc import IntegrityError
 
 from tidegate.db.documents import decode_metadata, decode_uniform, encode_metadata, encode_uniform
 from tidegate.db.errors import is_missing_parent
+from tidegate.db.hot_statements import CHANGING_COLUMNS, HotStatements
+from tidegate.db.known_tables import KnownTables, State, new_state
 from tidegate.db.locations import overlapping
 from tidegate.db.schema import catalogs, commits, schemas, table_metadata, tables
 from tidegate.domain.commits import Commit, RatifiedCommit
@@ -45,22 +47,6 @@ _UNPUBLISHED = (
     .where(commits.c.version > tables.c.published)
     .order_by(commits.c.table_id, commits.c.version)
 )
-_CHANGING = (
-    "updated_at",
-    "updated_by",
-    "revision",
-    "metadata_version",
-    "metadata_timestamp",
-    "latest",
-    "latest_timestamp",
-    "published",
-    "uniform",
-)
-_CHANGE = (
-    tables.update()
-    .where(tables.c.id == sa.bindparam("table_id"))
-    .values({name: sa.bindparam(f"new_{name}") for name in _CHANGING})
-)
 _CHANGE_METADATA = (
     table_metadata.update()
     .where(table_metadata.c.table_id == sa.bindparam("of_table"))
@@ -69,8 +55,10 @@ _CHANGE_METADATA = (
 
 
 class SqlTables:
-    def __init__(self, connection: sa.Connection) -> None:
+    def __init__(self, connection: sa.Connection, known: KnownTables, hot: HotStatements) -> None:
         self._connection = connection
+        self._known = known
+        self._hot = hot
 
     def add(self, table: Table, schema: Schema) -> None:
         row = {
@@ -83,7 +71,7 @@ class SqlTables:
             "owner": table.owner,
             "created_at": table.created_at,
             "created_by": table.created_by,
-            **_changing(table),
+            **dict(zip(CHANGING_COLUMNS, _changing(table, new_state()), strict=True)),
         }
         try:
             self._connection.execute(tables.insert().values(**row))
@@ -96,10 +84,15 @@ class SqlTables:
         )
 
     def get(self, name: TableName) -> Table:
-        row = self._connection.execute(_SELECT.where(*_named(name))).one_or_none()
-        if row is None:
+        found = self._connection.exec_driver_sql(self._hot.find, self._hot.names([name])).first()
+        if found is None:
             raise NoSuchTable(name)
-        return self._with_commits([row])[0]
+        _, id, state = found
+        # A transaction that writes sees what others commit meanwhile: by now it may be gone.
+        table = self._known.get(id, state) or self._read([id]).get(id)
+        if table is None or table.name != name:
+            raise NoSuchTable(name)
+        return table
 
     def exists(self, name: TableName) -> bool:
         return self._connection.execute(_FIND.where(*_named(name))).first() is not None
@@ -120,7 +113,8 @@ class SqlTables:
     def rename(self, table: Table, to: TableName, *, by: Principal, now: int) -> None:
         change = tables.update().where(*_still(table))
         try:
-            changed = self._connection.execute(change.values(name=to.table, updated_at=now, updated_by=by.name))
+            stamps = {"updated_at": now, "updated_by": by.name, "state": new_state()}
+            changed = self._connection.execute(change.values(name=to.table, **stamps))
         except IntegrityError:
             raise TableAlreadyExists(to) from None
         if changed.rowcount == 0:
@@ -128,25 +122,24 @@ class SqlTables:
 
     def drop(self, table: Table, *, by: Principal, now: int) -> None:
         change = tables.update().where(*_still(table))
-        if self._connection.execute(change.values(dropped_at=now, dropped_by=by.name)).rowcount == 0:
+        stamps = {"dropped_at": now, "dropped_by": by.name, "state": new_state()}
+        if self._connection.execute(change.values(**stamps)).rowcount == 0:
             raise NoSuchTable(table.name)
 
     def drop_all(self, schema: Schema, *, by: Principal, now: int) -> None:
-        live = sa.select(tables.c.id).where(tables.c.schema_id == schema.id, _LIVE)
-        # Locked in id order, as commits do it, so that the two never wait for each other.
-        self._connection.execute(live.order_by(tables.c.id).with_for_update()).all()
-        change = tables.update().where(tables.c.schema_id == schema.id, _LIVE)
-        self._connection.execute(change.values(dropped_at=now, dropped_by=by.name))
+        change_all(self._connection, tables.c.schema_id == schema.id, dropped_at=now, dropped_by=by.name)
 
     def lock(self, ids: Sequence[TableId]) -> Mapping[TableId, Table]:
-        wanted = sorted(set(ids))
+        locked, unknown = dict[TableId, Table](), list[TableId]()
+        for id, state in self._hot.lock(self._connection, sorted(set(ids))):
+            table = self._known.get(id, state)
+            if table is None:
+                unknown.append(id)
+            else:
+                locked[id] = table
         # Locked first and read afterwards: a statement that waited for a lock would see joined rows as they were
-        # before it waited. SQLite ignores the lock: there the transaction itself is the lock.
-        self._connection.execute(
-            sa.select(tables.c.id).where(tables.c.id.in_(wanted), _LIVE).order_by(tables.c.id).with_for_update()
-        ).all()
-        rows = self._connection.execute(_SELECT.where(tables.c.id.in_(wanted))).all()
-        return {table.id: table for table in self._with_commits(rows)}
+        # before it waited.
+        return {**locked, **self._read(unknown)} if unknown else locked
 
     def ratified(self, versions: Sequence[tuple[TableId, Version]]) -> Mapping[tuple[TableId, Version], Commit]:
         if not versions:
@@ -162,26 +155,40 @@ class SqlTables:
         return [RatifiedCommit(_commit(row), row.proposed_at, row.ratified_at) for row in rows]
 
     def save(self, before: Mapping[TableId, Table], after: Mapping[TableId, Table], won: Commits) -> None:
-        changed = [table for id, table in sorted(after.items()) if table is not before[id]]
-        documents = [
-            {"of_table": table.id, "new_document": encode_metadata(table.metadata)}
-            for table in changed
-            if table.metadata is not before[table.id].metadata
-        ]
+        changed = {id: (new_state(), table) for id, table in sorted(after.items()) if table is not before[id]}
         if won:
-            self._connection.execute(commits.insert(), [_commit_row(id, ratified) for id, ratified in won])
+            self._hot.add_commits(self._connection, [_commit_row(id, ratified) for id, ratified in won])
         if changed:
-            self._connection.execute(_CHANGE, [_change_row(table) for table in changed])
+            rows = [(*_changing(table, state), id) for id, (state, table) in changed.items()]
+            self._hot.change_tables(self._connection, rows)
+        documents = [
+            {"of_table": id, "new_document": encode_metadata(table.metadata)}
+            for id, (_, table) in changed.items()
+            if table.metadata is not before[id].metadata
+        ]
         if documents:
             self._connection.execute(_CHANGE_METADATA, documents)
+        self._known.expect(changed)
 
-    def _with_commits(self, rows: Sequence[sa.Row[Any]]) -> list[Table]:
+    def _read(self, ids: Sequence[TableId]) -> dict[TableId, Table]:
+        rows = self._connection.execute(_SELECT.where(tables.c.id.in_(ids))).all()
         behind = [row.id for row in rows if row.latest > row.published]
         unpublished: dict[str, list[Commit]] = defaultdict(list)
         if behind:
             for row in self._connection.execute(_UNPUBLISHED.where(commits.c.table_id.in_(behind))):
                 unpublished[row.table_id].append(_commit(row))
-        return [_table(row, tuple(unpublished[row.id])) for row in rows]
+        found: dict[TableId, Table] = {}
+        for row in rows:
+            table = found[TableId(row.id)] = _table(row, tuple(unpublished[row.id]))
+            self._known.put(table.id, row.state, table)
+        return found
+
+
+def change_all(connection: sa.Connection, where: sa.ColumnElement[bool], **values: Any) -> None:
+    """Changes all live tables of which `where` holds."""
+    # Locked in id order, as commits do it, so that the two never wait for each other.
+    connection.execute(sa.select(tables.c.id).where(where, _LIVE).order_by(tables.c.id).with_for_update()).all()
+    connection.execute(tables.update().where(where, _LIVE).values(state=new_state(), **values))
 
 
 def _named(name: TableName) -> tuple[sa.ColumnElement[bool], ...]:
@@ -221,12 +228,20 @@ def _table(row: sa.Row[Any], unpublished: tuple[Commit, ...]) -> Table:
     )
 
 
-def _changing(table: Table) -> dict[str, Any]:
-    return {name: getattr(table, name) for name in _CHANGING} | {"uniform": encode_uniform(table.uniform)}
-
-
-def _change_row(table: Table) -> dict[str, Any]:
-    return {"table_id": table.id, **{f"new_{name}": value for name, value in _changing(table).items()}}
+def _changing(table: Table, state: State) -> tuple[Any, ...]:
+    """The values of CHANGING_COLUMNS."""
+    return (
+        table.updated_at,
+        table.updated_by,
+        table.revision,
+        table.metadata_version,
+        table.metadata_timestamp,
+        table.latest,
+        table.latest_timestamp,
+        table.published,
+        encode_uniform(table.uniform),
+        state,
+    )
 
 
 def _commit(row: sa.Row[Any]) -> Commit:
@@ -239,15 +254,16 @@ def _commit(row: sa.Row[Any]) -> Commit:
     )
 
 
-def _commit_row(table_id: TableId, ratified: RatifiedCommit) -> dict[str, Any]:
+def _commit_row(table_id: TableId, ratified: RatifiedCommit) -> tuple[Any, ...]:
+    """The values of COMMIT_COLUMNS."""
     commit = ratified.commit
-    return {
-        "table_id": table_id,
-        "version": commit.version,
-        "timestamp": commit.timestamp,
-        "file_name": commit.file_name,
-        "file_size": commit.file_size,
-        "file_modified_at": commit.file_modified_at,
-        "proposed_at": ratified.proposed_at,
-        "ratified_at": ratified.ratified_at,
-    }
+    return (
+        table_id,
+        commit.version,
+        commit.timestamp,
+        commit.file_name,
+        commit.file_size,
+        commit.file_modified_at,
+        ratified.proposed_at,
+        ratified.ratified_at,
+    )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from tidegate.db.hot_statements import HotStatements
+from tidegate.db.known_tables import KnownTables
 from tidegate.db.namespaces import SqlCatalogs, SqlMetastore, SqlSchemas
 from tidegate.db.staging_tables import SqlStagingTables
 from tidegate.db.tables import SqlTables
 
 
 class SqlUnitOfWork:
-    def __init__(self, connection: sa.Connection) -> None:
+    def __init__(self, connection: sa.Connection, known: KnownTables, hot: HotStatements) -> None:
         self.metastore = SqlMetastore(connection)
         self.catalogs = SqlCatalogs(connection)
         self.schemas = SqlSchemas(connection)
         self.staging_tables = SqlStagingTables(connection)
-        self.tables = SqlTables(connection)
+        self.tables = SqlTables(connection, known, hot)

@@ -23,6 +23,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from tidegate.db.errors import is_transient, unavailable
+from tidegate.db.hot_statements import HotStatements
+from tidegate.db.known_tables import KnownTables
 from tidegate.db.unit_of_work import SqlUnitOfWork
 from tidegate.domain.errors import OutcomeUnknown, TidegateError, TooManyRequests
 from tidegate.domain.ports import UnitOfWork
@@ -56,8 +58,19 @@ class _Answer:
 class Writer:
     """`decide_group` gets the transaction and the proposals, and returns one decision for each."""
 
-    def __init__(self, engine: sa.Engine, decide_group: DecideGroup, *, group_max: int, queue_max: int) -> None:
+    def __init__(
+        self,
+        engine: sa.Engine,
+        known: KnownTables,
+        hot: HotStatements,
+        decide_group: DecideGroup,
+        *,
+        group_max: int,
+        queue_max: int,
+    ) -> None:
         self._engine = engine
+        self._known = known
+        self._hot = hot
         self._decide_group = decide_group
         self._group_max = group_max
         self._queue_max = queue_max
@@ -126,13 +139,27 @@ class Writer:
 
     def _transaction(self, work: Callable[[UnitOfWork], T]) -> T:
         for attempt in range(1, ATTEMPTS_MAX + 1):
+            worked = False
             try:
                 with self._engine.begin() as connection:
-                    return work(SqlUnitOfWork(connection))
-            except DBAPIError as error:
-                if attempt == ATTEMPTS_MAX or not is_transient(error):
+                    outcome = work(SqlUnitOfWork(connection, self._known, self._hot))
+                    worked = True
+                self._known.confirm()
+                return outcome
+            except BaseException as error:
+                self._known.dismiss()
+                if attempt == ATTEMPTS_MAX or not _may_try_again(error, committing=worked):
                     raise
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _may_try_again(error: BaseException, *, committing: bool) -> bool:
+    """Whether nothing was stored for certain. A connection that is lost before the commit, as one that lay idle while
+    the database was restarted, has stored nothing; one that is lost during the commit may have.
+    """
+    if not isinstance(error, DBAPIError):
+        return False
+    return is_transient(error) or (error.connection_invalidated and not committing)
 
 
 def _deliver(answers: Sequence[_Answer]) -> None:

@@ -113,6 +113,14 @@ class Database(Protocol):
         """Runs `work` on one consistent snapshot."""
         ...
 
+    async def table(self, name: TableName) -> Table:
+        """The live table of this name in its present state, as `tables.get` on a snapshot of its own; but fast."""
+        ...
+
+    def known_table(self, id: TableId) -> Table | None:
+        """A state that the table was in for certain, though perhaps no longer is; None if none is at hand."""
+        ...
+
     async def write(self, work: Callable[[UnitOfWork], T]) -> T:
         """Runs `work` in a transaction of its own; the answer comes after the sync."""
         ...

@@ -38,10 +38,14 @@ def commits_to_verify(table: Table, reported: Version) -> tuple[Commit, ...]:
     return tuple(commit for commit in table.unpublished if commit.version <= reported)
 
 
+def published_after(table: Table, verified: Version) -> Version:
+    """How far the table is published once this is verified. Never moves backwards, never past the latest."""
+    return min(max(table.published, verified), table.latest)
+
+
 def mark_published(table: Table, verified: Version) -> Table:
-    """The table with everything up to `verified` published. Never moves backwards, never past the latest."""
-    published = min(max(table.published, verified), table.latest)
+    """The table with everything up to `verified` published."""
+    published = published_after(table, verified)
     if published == table.published:
         return table
-    kept = tuple(commit for commit in table.unpublished if commit.version > published)
-    return replace(table, published=published, unpublished=kept)
+    return replace(table, published=published, unpublished=table.unpublished_after(published))

@@ -10,8 +10,9 @@ Pure: the caller holds the table's row locked, gives the state, and writes what 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from tidegate.domain.commits import Commit
 from tidegate.domain.errors import (
@@ -23,9 +24,9 @@ from tidegate.domain.errors import (
     TidegateError,
 )
 from tidegate.domain.names import TableName, Version
-from tidegate.domain.publishing import check_report, mark_published
+from tidegate.domain.publishing import check_report, published_after
 from tidegate.domain.requirements import Requirements, check_etag
-from tidegate.domain.tables import Table, TableType, check_metadata
+from tidegate.domain.tables import Table, TableMetadata, TableType, check_metadata
 from tidegate.domain.uniform import check_uniform
 from tidegate.domain.updates import (
     Action,
@@ -50,11 +51,17 @@ class Proposal:
     """When it reached the server."""
     verified: Version | None = None
     """How far the reported publication was verified; None when nothing was reported."""
+    addition: AddCommit | None = field(init=False)
+    report: ReportPublished | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Found once: every step of the decision asks for them.
+        object.__setattr__(self, "addition", find(self.actions, AddCommit))
+        object.__setattr__(self, "report", find(self.actions, ReportPublished))
 
     @property
     def commit(self) -> Commit | None:
-        action = find(self.actions, AddCommit)
-        return None if action is None else action.commit
+        return None if self.addition is None else self.addition.commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,69 +144,84 @@ def _check_kind(table: Table, proposal: Proposal) -> None:
 
 
 def _apply(table: Table, proposal: Proposal, *, limits: Limits, now: int) -> Table:
-    table = _apply_report(table, proposal)
-    before = table.metadata
-    table = _apply_metadata_actions(table, proposal)
-    changed = is_metadata_change(before, table.metadata)
-    table = _apply_commit(table, proposal, limits=limits, changed=changed)
-    table, moved = _apply_snapshot_version(table, proposal)
-    if table.metadata is not before:
-        check_metadata(table)
+    """The table after all of the proposal's actions, made in one step: a commit is what happens all day."""
+    published = _published(table, proposal)
+    metadata = _metadata(table, proposal)
+    changed = is_metadata_change(table.metadata, metadata)
+    changes: dict[str, Any] = {}
+    if published != table.published:
+        changes["published"] = published
+    if proposal.addition is not None or published != table.published:
+        changes["unpublished"] = table.unpublished_after(published)
+    if metadata is not table.metadata:
+        changes["metadata"] = metadata
+    if proposal.addition is not None:
+        _check_addition(table, proposal.addition, metadata, unpublished=changes["unpublished"], limits=limits)
+        changes |= _addition(proposal.addition, unpublished=changes["unpublished"], changed=changed)
+    moved = _snapshot_version(table, proposal)
+    changes |= moved
     if changed or moved:
-        table = replace(table, revision=table.revision + 1, updated_at=now, updated_by=proposal.principal)
-    return table
-
-
-def _apply_report(table: Table, proposal: Proposal) -> Table:
-    report = find(proposal.actions, ReportPublished)
-    if report is None:
+        changes |= {"revision": table.revision + 1, "updated_at": now, "updated_by": proposal.principal}
+    if not changes:
         return table
-    check_report(table, report.version)
-    return table if proposal.verified is None else mark_published(table, proposal.verified)
+    after = replace(table, **changes)
+    if metadata is not table.metadata:
+        check_metadata(after)
+    return after
 
 
-def _apply_metadata_actions(table: Table, proposal: Proposal) -> Table:
+def _published(table: Table, proposal: Proposal) -> Version:
+    if proposal.report is None:
+        return table.published
+    check_report(table, proposal.report.version)
+    return table.published if proposal.verified is None else published_after(table, proposal.verified)
+
+
+def _metadata(table: Table, proposal: Proposal) -> TableMetadata:
     # The log of an external table is written elsewhere: there its writers' word is all there is.
-    in_log = proposal.commit is not None or table.type is TableType.EXTERNAL
-    return replace(table, metadata=apply_metadata(table.metadata, proposal.actions, in_log=in_log))
+    in_log = proposal.addition is not None or table.type is TableType.EXTERNAL
+    return apply_metadata(table.metadata, proposal.actions, in_log=in_log)
 
 
-def _apply_commit(table: Table, proposal: Proposal, *, limits: Limits, changed: bool) -> Table:
-    action = find(proposal.actions, AddCommit)
-    if action is None:
-        return table
+def _check_addition(
+    table: Table, action: AddCommit, metadata: TableMetadata, *, unpublished: Sequence[Commit], limits: Limits
+) -> None:
     commit = action.commit
     if commit.timestamp <= table.latest_timestamp:
         raise InvalidRequest(
             f"The timestamp of version {commit.version} is {commit.timestamp}, but version {table.latest} has "
             f"{table.latest_timestamp}. In-commit timestamps must rise: use a later one."
         )
-    if len(table.unpublished) >= limits.unpublished_max:
+    if len(unpublished) >= limits.unpublished_max:
         raise BacklogFull(
-            f"{table.name} has {len(table.unpublished)} ratified commits that are not published yet; "
+            f"{table.name} has {len(unpublished)} ratified commits that are not published yet; "
             f"{limits.unpublished_max} is the limit. Publish them to _delta_log and report it."
         )
     check_uniform(
         action.uniform,
-        properties=table.metadata.properties,
+        properties=metadata.properties,
         location=table.location,
         version=commit.version,
         stored=table.uniform,
     )
-    return replace(
-        table,
-        latest=commit.version,
-        latest_timestamp=commit.timestamp,
-        unpublished=(*table.unpublished, commit),
-        uniform=action.uniform,
-        metadata_version=commit.version if changed else table.metadata_version,
-        metadata_timestamp=commit.timestamp if changed else table.metadata_timestamp,
-    )
 
 
-def _apply_snapshot_version(table: Table, proposal: Proposal) -> tuple[Table, bool]:
+def _addition(action: AddCommit, *, unpublished: tuple[Commit, ...], changed: bool) -> dict[str, Any]:
+    commit = action.commit
+    changes: dict[str, Any] = {
+        "latest": commit.version,
+        "latest_timestamp": commit.timestamp,
+        "unpublished": (*unpublished, commit),
+        "uniform": action.uniform,
+    }
+    if changed:
+        changes |= {"metadata_version": commit.version, "metadata_timestamp": commit.timestamp}
+    return changes
+
+
+def _snapshot_version(table: Table, proposal: Proposal) -> dict[str, Any]:
+    """What a writer of an external table tells about how far its log got; nothing if that is known already."""
     action = find(proposal.actions, SetSnapshotVersion)
-    if action is None:
-        return table, False
-    told = replace(table, metadata_version=action.version, metadata_timestamp=action.timestamp)
-    return told, told != table
+    if action is None or (action.version, action.timestamp) == (table.metadata_version, table.metadata_timestamp):
+        return {}
+    return {"metadata_version": action.version, "metadata_timestamp": action.timestamp}

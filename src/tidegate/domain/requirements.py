@@ -37,9 +37,9 @@ class Requirements:
 
 
 def collect_requirements(requirements: Sequence[Requirement]) -> Requirements:
-    for name, count in Counter(requirement.type for requirement in requirements).items():
-        if count > 1:
-            raise InvalidRequest(f"{name} is required {count} times. Send at most one of each kind.")
+    if len({type(requirement) for requirement in requirements}) < len(requirements):
+        name, count = Counter(requirement.type for requirement in requirements).most_common(1)[0]
+        raise InvalidRequest(f"{name} is required {count} times. Send at most one of each kind.")
     table_id = next((r.id for r in requirements if isinstance(r, AssertTableId)), None)
     if table_id is None:
         raise InvalidRequest("Every update needs the requirement assert-table-uuid. Send it.")

@@ -79,6 +79,10 @@ class Table:
     def etag(self) -> str:
         return f"{self.id}.{self.revision}"
 
+    def unpublished_after(self, version: Version) -> tuple[Commit, ...]:
+        """Those of the unpublished commits that are newer than a version which is not older than `published`."""
+        return self.unpublished[version - self.published :]
+
 
 @dataclass(frozen=True, slots=True)
 class StagingTable:

@@ -198,17 +198,23 @@ def check_actions(actions: Sequence[Action]) -> None:
     """The shape rules: at least one action, at most one of each kind, no key set and removed at once."""
     if not actions:
         raise InvalidRequest("The request holds no update. Send at least one.")
-    for name, count in Counter(action.action for action in actions).items():
-        if count > 1:
-            raise InvalidRequest(f"{name} is sent {count} times. Send at most one of each kind.")
+    kinds = {type(action) for action in actions}
+    if len(kinds) < len(actions):
+        name, count = Counter(action.action for action in actions).most_common(1)[0]
+        raise InvalidRequest(f"{name} is sent {count} times. Send at most one of each kind.")
     for action in actions:
         action.check()
-    _check_overlap(find(actions, SetProperties), find(actions, RemoveProperties))
-    _check_domain_overlap(find(actions, SetDomainMetadata), find(actions, RemoveDomainMetadata))
+    if SetProperties in kinds and RemoveProperties in kinds:
+        _check_overlap(find(actions, SetProperties), find(actions, RemoveProperties))
+    if SetDomainMetadata in kinds and RemoveDomainMetadata in kinds:
+        _check_domain_overlap(find(actions, SetDomainMetadata), find(actions, RemoveDomainMetadata))
 
 
 def find(actions: Sequence[Action], kind: type[_A]) -> _A | None:
-    return next((action for action in actions if isinstance(action, kind)), None)
+    for action in actions:
+        if isinstance(action, kind):
+            return action
+    return None
 
 
 def apply_metadata(metadata: TableMetadata, actions: Sequence[Action], *, in_log: bool) -> TableMetadata:

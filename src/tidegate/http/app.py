@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
 from tidegate.domain.errors import InternalFailure, NotAuthenticated, TidegateError, TooManyRequests
 from tidegate.domain.ports import Authenticator
 from tidegate.domain.privileges import Principal
-from tidegate.http.endpoints import Call, Endpoint, Match, Router
+from tidegate.http.endpoints import Call, Encoded, Endpoint, Match, Router
 from tidegate.http.faces import Face, MethodNotAllowed, NoSuchEndpoint
 from tidegate.http.openapi import openapi_document
 from tidegate.http.requests import decode_body, read_body, read_query, read_segments
@@ -25,6 +27,9 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Hook = Callable[[], Awaitable[None]]
+
+ROUTES_REMEMBERED_MAX = 4096
+ROUTE_BYTES_REMEMBERED_MAX = 500
 
 log = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
@@ -48,6 +53,7 @@ class App:
         self._env = env
         self._authenticator = authenticator
         self._router = Router(list(endpoints))
+        self._remembered_route = lru_cache(maxsize=ROUTES_REMEMBERED_MAX)(self._find_route)
         self._faces = faces
         self._openapi = _encode(openapi_document(endpoints))
         self._body_bytes_max = body_bytes_max
@@ -99,7 +105,7 @@ class App:
         caller = self._authenticate(scope["headers"])
         if scope["path"] == "/openapi.json" and scope["method"] == "GET":
             return 200, self._openapi
-        match = self._route(scope)
+        match = self._route(scope["method"], scope["raw_path"])
         endpoint = match.endpoint
         call = Call(
             env=self._env,
@@ -109,25 +115,35 @@ class App:
             body=None if endpoint.body is None else await self._body(scope, receive, endpoint.body),
         )
         answer = await endpoint.handler(call)
-        return endpoint.status, None if endpoint.answer is None else _encode(answer)
+        if endpoint.answer is None:
+            return endpoint.status, None
+        return endpoint.status, answer if isinstance(answer, Encoded) else _encode(answer)
 
     def _authenticate(self, headers: list[tuple[bytes, bytes]]) -> Principal:
-        sent = [value for name, value in headers if name == b"authorization"]
-        if len(sent) > 1:
-            raise NotAuthenticated("The Authorization header is sent twice. Send it once.")
-        return self._authenticator.authenticate(sent[0].decode("latin-1") if sent else None)
+        sent = None
+        for name, value in headers:
+            if name == b"authorization":
+                if sent is not None:
+                    raise NotAuthenticated("The Authorization header is sent twice. Send it once.")
+                sent = value.decode("latin-1")
+        return self._authenticator.authenticate(sent)
 
-    def _route(self, scope: Scope) -> Match:
-        match self._router.find(scope["method"], read_segments(scope["raw_path"])):
+    def _route(self, method: str, raw_path: bytes) -> Match:
+        """Clients ask for the same tables all day; what was found for a path is remembered, unless it is very long."""
+        find = self._remembered_route if len(raw_path) <= ROUTE_BYTES_REMEMBERED_MAX else self._find_route
+        return find(method, raw_path)
+
+    def _find_route(self, method: str, raw_path: bytes) -> Match:
+        match self._router.find(method, read_segments(raw_path)):
             case Match() as match:
                 return match
             case None:
-                raise NoSuchEndpoint(scope["path"])
+                raise NoSuchEndpoint(unquote(raw_path, errors="replace"))
             case allowed:
-                raise MethodNotAllowed(scope["method"], allowed)
+                raise MethodNotAllowed(method, allowed)
 
     async def _body(self, scope: Scope, receive: Receive, type: type) -> Any:
-        body = await read_body(receive, dict(scope["headers"]), bytes_max=self._body_bytes_max)
+        body = await read_body(receive, scope["headers"], bytes_max=self._body_bytes_max)
         return decode_body(body, type)
 
     async def _refuse(self, scope: Scope, send: Send, error: TidegateError) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -27,7 +27,7 @@ class Call:
 
     env: Environment
     caller: Principal
-    path: dict[str, str]
+    path: Mapping[str, str]
     query: Any
     body: Any
 
@@ -36,6 +36,8 @@ class Call:
         return TableName(self.path["catalog"], self.path["schema"], self.path["table"])
 
 
+Encoded = bytes
+"""What a handler may return instead of a value of its endpoint's answer type: that value, as JSON already."""
 Handler = Callable[[Call], Awaitable[Any]]
 
 
@@ -82,7 +84,7 @@ class _Node:
 @dataclass(frozen=True, slots=True)
 class Match:
     endpoint: Endpoint
-    path: dict[str, str]
+    path: Mapping[str, str]
 
 
 class Router:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, cast
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -39,10 +40,10 @@ def read_query(query_string: bytes, type: type) -> Any:
         raise InvalidRequest(f"The query parameters are not right: {error}.") from None
 
 
-async def read_body(receive: Any, headers: dict[bytes, bytes], *, bytes_max: int) -> bytes:
-    declared = headers.get(b"content-length", b"0")
-    if declared.isdigit() and int(declared) > bytes_max:
-        raise BodyTooLarge(bytes_max)
+async def read_body(receive: Any, headers: Sequence[tuple[bytes, bytes]], *, bytes_max: int) -> bytes:
+    for name, value in headers:
+        if name == b"content-length" and value.isdigit() and int(value) > bytes_max:
+            raise BodyTooLarge(bytes_max)
     chunks: list[bytes] = []
     size = 0
     while True:

@@ -16,7 +16,7 @@ async def table_credentials(
 ) -> Credential:
     reading = operation is CredentialOperation.READ
     env.authorize(caller, Operation.READ_TABLE if reading else Operation.MODIFY_TABLE, name)
-    table = await env.database.read(lambda uow: uow.tables.get(name))
+    table = await env.database.table(name)
     return env.vendor.vend(table.location, operation)
 
 

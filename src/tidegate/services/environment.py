@@ -9,6 +9,7 @@ from tidegate.domain.names import SchemaName, TableName
 from tidegate.domain.ports import Authorizer, Clock, CredentialVendor, Database, DeltaLogs
 from tidegate.domain.privileges import Operation, Principal, Question
 from tidegate.services.outcomes import OutcomeCounts
+from tidegate.services.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class Environment:
     delta_logs: DeltaLogs
     vendor: CredentialVendor
     outcomes: OutcomeCounts
+    turns: Turns
     clock: Clock
     new_id: Callable[[], str]
     storage_root: str

@@ -10,4 +10,4 @@ from tidegate.services.environment import Environment
 
 async def load_table(env: Environment, caller: Principal, name: TableName) -> Table:
     env.authorize(caller, Operation.READ_TABLE, name)
-    return require_delta(await env.database.read(lambda uow: uow.tables.get(name)))
+    return require_delta(await env.database.table(name))

@@ -15,6 +15,6 @@ async def report_metrics(
     if histogram is not None:
         check_histogram(histogram)
     env.authorize(caller, Operation.MODIFY_TABLE, name)
-    table = await env.database.read(lambda uow: uow.tables.get(name))
+    table = await env.database.table(name)
     if table.id != table_id.lower():
         raise InvalidRequest(f"table-id is {table_id[:100]}, but {name} has the id {table.id}.")

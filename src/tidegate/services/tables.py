@@ -14,7 +14,7 @@ from tidegate.services.paging import Page, PageRequest, read_page
 async def get_table(env: Environment, caller: Principal, name: TableName) -> Table:
     """Any table, whatever its format."""
     env.authorize(caller, Operation.READ_TABLE, name)
-    return await env.database.read(lambda uow: uow.tables.get(name))
+    return await env.database.table(name)
 
 
 async def list_tables(env: Environment, caller: Principal, schema: SchemaName, page: PageRequest) -> Page[Table]:

@@ -6,6 +6,7 @@ its tables' rows locked.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
@@ -26,7 +27,7 @@ from tidegate.domain.ratification import (
     decide,
     table_moved,
 )
-from tidegate.domain.requirements import Requirement, Requirements, collect_requirements
+from tidegate.domain.requirements import Requirement, collect_requirements
 from tidegate.domain.tables import Table, require_delta
 from tidegate.domain.updates import Action, ReportPublished, check_actions, find
 from tidegate.services.environment import Environment
@@ -52,32 +53,39 @@ async def update_table(
         requirements=needed,
         actions=tuple(actions),
         proposed_at=proposed_at,
-        verified=await _verify_report(env, name, needed, find(actions, ReportPublished)),
+        verified=await _verify_report(env, name, TableId(needed.table_id), find(actions, ReportPublished)),
     )
     match await env.database.ratify(proposal):
-        case Ratified(table):
+        case Ratified(table, commit):
+            if commit is not None and env.turns.pass_on(table.id):
+                # Who lost before is answered first: who just won would else win again and again.
+                await asyncio.sleep(0)
             return table
         case Replay(table):
             env.outcomes.count_replay(table.id)
             return table
         case Conflict(_, error):
             env.outcomes.count_conflict(TableId(needed.table_id))
+            await env.turns.wait(TableId(needed.table_id))
             raise error
         case Rejected(error):
             raise error
 
 
 async def _verify_report(
-    env: Environment, name: TableName, needed: Requirements, report: ReportPublished | None
+    env: Environment, name: TableName, id: TableId, report: ReportPublished | None
 ) -> Version | None:
-    """How far the published files were seen to hold the ratified bytes, in order and without a gap."""
+    """How far the published files were seen to hold the ratified bytes, in order and without a gap.
+
+    A past state of the table is good enough to look at: what was ratified then is what was ratified.
+    """
     if report is None or report.version == 0:
         return None
     try:
-        table = await env.database.read(lambda uow: uow.tables.get(name))
+        table = env.database.known_table(id) or await env.database.table(name)
     except NoSuchTable:
         return None
-    if table.id != needed.table_id:
+    if table.id != id:
         return None
     verified = table.published
     try:

@@ -16,9 +16,9 @@ from tidegate.domain.commits import Commit, published_name
 from tidegate.domain.errors import InvalidRequest, Unavailable
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import PublishedFile
+from tidegate.storage.local_files import same_bytes
 
 _LOG = "_delta_log"
-_PIECE_BYTES = 4 * 1024 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -45,17 +45,11 @@ class ObjectStoreDeltaLogs:
         return PublishedFile(found["size"], (found["last_modified"] - _EPOCH) // timedelta(milliseconds=1))
 
     async def is_published(self, location: str, commit: Commit) -> bool:
-        store = _open(location)
-        if store is None:
-            return False
-        published = f"{_LOG}/{published_name(commit.version)}"
-        staged = f"{_LOG}/_staged_commits/{commit.file_name}"
+        log = f"{_path(location)}/{_LOG}"
+        published = f"{log}/{published_name(commit.version)}"
         try:
-            sizes = [(await store.head_async(path))["size"] for path in (published, staged)]
-            return sizes == [commit.file_size] * 2 and await _same(store, published, staged, size=commit.file_size)
-        except FileNotFoundError:
-            return False
-        except (BaseError, OSError) as error:
+            return await same_bytes(published, f"{log}/_staged_commits/{commit.file_name}", size=commit.file_size)
+        except OSError as error:
             raise _unreadable(location, published, error) from error
 
     async def _read(self, location: str, path: str) -> bytes | None:
@@ -75,23 +69,17 @@ class ObjectStoreDeltaLogs:
             raise _unreadable(location, path, error) from error
 
 
-async def _same(store: LocalStore, one: str, other: str, *, size: int) -> bool:
-    """Compared piece by piece: a commit may be larger than what one wants to hold in memory."""
-    for start in range(0, size, _PIECE_BYTES):
-        length = min(_PIECE_BYTES, size - start)
-        pieces = [bytes(await store.get_range_async(path, start=start, length=length)) for path in (one, other)]
-        if pieces[0] != pieces[1]:
-            return False
-    return True
-
-
 def _unreadable(location: str, path: str, error: Exception) -> Unavailable:
     return Unavailable(f"{location}/{path} cannot be read ({type(error).__name__}). Check the store.")
 
 
-def _open(location: str) -> LocalStore | None:
-    """The store below a location; None where there is nothing yet."""
+def _path(location: str) -> str:
     if not location.startswith("file://"):
         raise InvalidRequest(f"{location} is on a store that this server cannot read. Only file:// is supported.")
-    folder = Path(location.removeprefix("file://"))
+    return location.removeprefix("file://")
+
+
+def _open(location: str) -> LocalStore | None:
+    """The store below a location; None where there is nothing yet."""
+    folder = Path(_path(location))
     return LocalStore(folder) if folder.is_dir() else None

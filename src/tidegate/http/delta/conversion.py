@@ -169,22 +169,26 @@ def _to_metadata_action(sent: Any) -> updates.MetadataAction:
             raise TypeError(sent)
 
 
+def from_metadata(table: tables.Table) -> wire.TableMetadata:
+    return wire.TableMetadata(
+        etag=table.etag,
+        table_type=table.type.value,
+        table_uuid=table.id,
+        location=table.location,
+        created_time=table.created_at,
+        updated_time=table.updated_at,
+        columns=from_columns(table.metadata.columns),
+        partition_columns=list(table.metadata.partition_columns),
+        properties=tables.served_properties(table),
+        last_commit_version=table.metadata_version,
+        last_commit_timestamp_ms=table.metadata_timestamp,
+    )
+
+
 def from_table(table: tables.Table) -> wire.LoadTableResponse:
     managed = table.type is tables.TableType.MANAGED
     return wire.LoadTableResponse(
-        metadata=wire.TableMetadata(
-            etag=table.etag,
-            table_type=table.type.value,
-            table_uuid=table.id,
-            location=table.location,
-            created_time=table.created_at,
-            updated_time=table.updated_at,
-            columns=from_columns(table.metadata.columns),
-            partition_columns=list(table.metadata.partition_columns),
-            properties=tables.served_properties(table),
-            last_commit_version=table.metadata_version,
-            last_commit_timestamp_ms=table.metadata_timestamp,
-        ),
+        metadata=from_metadata(table),
         commits=[from_commit(commit) for commit in reversed(table.unpublished)],
         uniform=UNSET if table.uniform is None else from_uniform(table.uniform),
         latest_table_version=table.latest if managed else UNSET,

@@ -15,10 +15,10 @@ from tidegate.domain.protocol import (
     required_properties,
 )
 from tidegate.domain.tables import TableMetadata, TableType
+from tidegate.http.delta.answers import LoadAnswers
 from tidegate.http.delta.conversion import (
     from_credential,
     from_protocol,
-    from_table,
     to_action,
     to_columns,
     to_protocol,
@@ -26,7 +26,7 @@ from tidegate.http.delta.conversion import (
     to_uniform,
 )
 from tidegate.http.delta.face import DELTA
-from tidegate.http.endpoints import Call, Endpoint
+from tidegate.http.endpoints import Call, Encoded, Endpoint
 from tidegate.services.create_table import Creation, create_table
 from tidegate.services.credentials import path_credentials, staging_credentials, table_credentials
 from tidegate.services.load_table import load_table
@@ -39,6 +39,7 @@ from tidegate.wire import delta as wire
 
 _SCHEMA = "/catalogs/{catalog}/schemas/{schema}"
 _TABLE = _SCHEMA + "/tables/{table}"
+_ANSWERS = LoadAnswers(bytes_max=64 * 1024 * 1024)
 
 
 async def config(call: Call) -> wire.CatalogConfig:
@@ -65,7 +66,7 @@ async def stage(call: Call) -> wire.StagingTable:
     )
 
 
-async def create(call: Call) -> wire.LoadTableResponse:
+async def create(call: Call) -> Encoded:
     body: wire.CreateTableRequest = call.body
     creation = Creation(
         name=TableName(call.path["catalog"], call.path["schema"], body.name),
@@ -83,14 +84,14 @@ async def create(call: Call) -> wire.LoadTableResponse:
         timestamp=body.last_commit_timestamp_ms,
         uniform=to_uniform(body.uniform),
     )
-    return from_table(await create_table(call.env, call.caller, creation))
+    return _ANSWERS.of(await create_table(call.env, call.caller, creation))
 
 
-async def load(call: Call) -> wire.LoadTableResponse:
-    return from_table(await load_table(call.env, call.caller, call.table_name))
+async def load(call: Call) -> Encoded:
+    return _ANSWERS.of(await load_table(call.env, call.caller, call.table_name))
 
 
-async def update(call: Call) -> wire.LoadTableResponse:
+async def update(call: Call) -> Encoded:
     body: wire.UpdateTableRequest = call.body
     table = await update_table(
         call.env,
@@ -99,7 +100,7 @@ async def update(call: Call) -> wire.LoadTableResponse:
         requirements=[to_requirement(requirement) for requirement in body.requirements],
         actions=[to_action(update) for update in body.updates],
     )
-    return from_table(table)
+    return _ANSWERS.of(table)
 
 
 async def drop(call: Call) -> None:

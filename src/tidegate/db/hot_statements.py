@@ -1,0 +1,137 @@
+"""The statements of every load and every commit, spelled for each database.
+
+Fast because each is one fixed text, which the driver prepares once, and takes a whole group: PostgreSQL gets the rows
+as arrays, one round trip for all of them; SQLite runs its prepared statement row by row, inside this process. The same
+statements built for every call cost more than the database takes to run them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import sqlalchemy as sa
+
+from tidegate.db.known_tables import State
+from tidegate.domain.names import TableId, TableName
+
+COMMIT_COLUMNS = (
+    "table_id",
+    "version",
+    "timestamp",
+    "file_name",
+    "file_size",
+    "file_modified_at",
+    "proposed_at",
+    "ratified_at",
+)
+CHANGING_COLUMNS = (
+    "updated_at",
+    "updated_by",
+    "revision",
+    "metadata_version",
+    "metadata_timestamp",
+    "latest",
+    "latest_timestamp",
+    "published",
+    "uniform",
+    "state",
+)
+_TEXTS = frozenset({"table_id", "id", "file_name", "updated_by", "uniform"})
+
+Row = tuple[Any, ...]
+
+
+class HotStatements(Protocol):
+    find: str
+    """Parameters: those that `names` makes. One row (position, id, state) for each name that leads to a live table."""
+
+    def names(self, names: Sequence[TableName]) -> tuple[Any, ...]: ...
+
+    def lock(self, connection: sa.Connection, ids: Sequence[TableId]) -> Sequence[tuple[TableId, State]]:
+        """Locks the rows of the live tables among `ids`, in id order, until the transaction ends."""
+        ...
+
+    def add_commits(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
+        """Rows of COMMIT_COLUMNS."""
+        ...
+
+    def change_tables(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
+        """Rows of CHANGING_COLUMNS and the id."""
+        ...
+
+
+def _values(names: Sequence[str]) -> str:
+    return ", ".join(f"json_extract(value, '$[{position}]') AS {name}" for position, name in enumerate(names))
+
+
+class SqliteStatements:
+    find = """
+        SELECT 0, tables.id, tables.state FROM catalogs
+        JOIN schemas ON schemas.catalog_id = catalogs.id AND schemas.name = ?
+        JOIN tables ON tables.schema_id = schemas.id AND tables.name = ? AND tables.dropped_at IS NULL
+        WHERE catalogs.name = ?
+    """
+    # The transaction itself is the lock: it began with BEGIN IMMEDIATE.
+    _lock = "SELECT id, state FROM tables WHERE dropped_at IS NULL AND id IN (SELECT value FROM json_each(?))"
+    _add = f"INSERT INTO commits ({', '.join(COMMIT_COLUMNS)}) SELECT {_values(COMMIT_COLUMNS)} FROM json_each(?)"  # noqa: S608
+    _change = f"""
+        UPDATE tables SET {", ".join(f"{name} = changed.{name}" for name in CHANGING_COLUMNS)}
+        FROM (SELECT {_values((*CHANGING_COLUMNS, "id"))} FROM json_each(?)) AS changed
+        WHERE tables.id = changed.id
+    """  # noqa: S608
+
+    def names(self, names: Sequence[TableName]) -> tuple[Any, ...]:
+        (name,) = names
+        return (name.schema, name.table, name.catalog)
+
+    def lock(self, connection: sa.Connection, ids: Sequence[TableId]) -> Sequence[tuple[TableId, State]]:
+        return connection.exec_driver_sql(self._lock, (json.dumps(ids),)).all()  # pyright: ignore[reportReturnType]
+
+    def add_commits(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
+        connection.exec_driver_sql(self._add, (json.dumps(rows),))
+
+    def change_tables(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
+        connection.exec_driver_sql(self._change, (json.dumps(rows),))
+
+
+def _arrays(names: Sequence[str]) -> str:
+    return ", ".join(f"%s::{'text' if name in _TEXTS else 'bigint'}[]" for name in names)
+
+
+class PostgresStatements:
+    find = """
+        SELECT wanted.position, tables.id, tables.state
+        FROM unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY AS wanted(catalog, schema, name, position)
+        JOIN catalogs ON catalogs.name = wanted.catalog
+        JOIN schemas ON schemas.catalog_id = catalogs.id AND schemas.name = wanted.schema
+        JOIN tables ON tables.schema_id = schemas.id AND tables.name = wanted.name AND tables.dropped_at IS NULL
+    """
+    _lock = "SELECT id, state FROM tables WHERE dropped_at IS NULL AND id = ANY(%s) ORDER BY id FOR UPDATE"
+    _add = f"INSERT INTO commits ({', '.join(COMMIT_COLUMNS)}) SELECT * FROM unnest({_arrays(COMMIT_COLUMNS)})"  # noqa: S608
+    _change = f"""
+        UPDATE tables SET {", ".join(f"{name} = changed.{name}" for name in CHANGING_COLUMNS)}
+        FROM unnest({_arrays((*CHANGING_COLUMNS, "id"))}) AS changed({", ".join((*CHANGING_COLUMNS, "id"))})
+        WHERE tables.id = changed.id
+    """  # noqa: S608
+
+    def names(self, names: Sequence[TableName]) -> tuple[Any, ...]:
+        return ([n.catalog for n in names], [n.schema for n in names], [n.table for n in names])
+
+    def lock(self, connection: sa.Connection, ids: Sequence[TableId]) -> Sequence[tuple[TableId, State]]:
+        return connection.exec_driver_sql(self._lock, (list(ids),)).all()  # pyright: ignore[reportReturnType]
+
+    def add_commits(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
+        connection.exec_driver_sql(self._add, _columns(rows))
+
+    def change_tables(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
+        connection.exec_driver_sql(self._change, _columns(rows))
+
+
+def _columns(rows: Sequence[Row]) -> tuple[list[Any], ...]:
+    return tuple(list(column) for column in zip(*rows, strict=True))
+
+
+def hot_statements(dialect: str) -> HotStatements:
+    return SqliteStatements() if dialect == "sqlite" else PostgresStatements()

@@ -1,0 +1,91 @@
+"""Where a name leads right now: the table's id and the state of its row. The one thing that every load asks.
+
+SQLite answers within this process in a few microseconds, so it is asked on the event loop itself: handing the question
+to a thread would cost several times the answer. PostgreSQL is a round trip away: names that are asked for while one is
+under way are looked up together by the next.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from typing import Protocol, TypeAlias, cast
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from tidegate.db.errors import unavailable
+from tidegate.db.hot_statements import PostgresStatements, SqliteStatements
+from tidegate.db.known_tables import State
+from tidegate.domain.names import TableId, TableName
+from tidegate.together import Together
+
+Found: TypeAlias = tuple[TableId, State] | None
+BATCH_MAX = 500
+
+
+class Lookup(Protocol):
+    async def find(self, name: TableName) -> Found: ...
+    def close(self) -> None: ...
+
+
+class SqliteLookup:
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        self._pooled: sa.PoolProxiedConnection | None = None
+        self._statements = SqliteStatements()
+
+    async def find(self, name: TableName) -> Found:
+        try:
+            cursor = self._connection().execute(self._statements.find, self._statements.names([name]))
+            row = cursor.fetchone()
+            cursor.close()
+        except sqlite3.Error as error:
+            self.close()
+            raise unavailable(error) from error
+        return None if row is None else (row[1], row[2])
+
+    def close(self) -> None:
+        if self._pooled is not None:
+            self._pooled.invalidate()
+            self._pooled = None
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._pooled is None:
+            self._pooled = self._engine.raw_connection()
+        return cast("sqlite3.Connection", self._pooled.driver_connection)
+
+
+class PostgresLookup:
+    def __init__(self, engine: sa.Engine, threads: Executor) -> None:
+        self._engine = engine
+        self._statements = PostgresStatements()
+        self._asked = Together(self._find_all, threads, batch_max=BATCH_MAX)
+
+    async def find(self, name: TableName) -> Found:
+        return await self._asked.ask(name)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def _find_all(self, names: Sequence[TableName]) -> list[Found | Exception]:
+        try:
+            found = self._ask(names)
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise unavailable(error) from error
+            # The connection was lost while it lay idle, as after a restart of the database: a new one may do.
+            found = self._ask_again(names)
+        return [found.get(position) for position in range(1, len(names) + 1)]
+
+    def _ask_again(self, names: Sequence[TableName]) -> dict[int, Found]:
+        try:
+            return self._ask(names)
+        except DBAPIError as error:
+            raise unavailable(error) from error
+
+    def _ask(self, names: Sequence[TableName]) -> dict[int, Found]:
+        with self._engine.connect() as connection:
+            rows = connection.exec_driver_sql(self._statements.find, self._statements.names(names))
+            return {position: (id, state) for position, id, state in rows}

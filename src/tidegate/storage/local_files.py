@@ -1,0 +1,52 @@
+"""Files on this machine, compared where they lie.
+
+A report of publication rides along with nearly every commit, and each means two small files to look at. Fast because
+the operating system is asked directly, on the event loop: for files of a few kilobytes that were written a moment ago
+it answers within microseconds, and handing them to a thread, or to an object store's client, costs ten times as much.
+What is larger goes to a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+AT_ONCE_BYTES_MAX = 64 * 1024
+"""The largest file that is looked at on the event loop."""
+_PIECE_BYTES = 4 * 1024 * 1024
+
+
+async def same_bytes(one: str, other: str, *, size: int) -> bool:
+    """Whether both files are there, have this size, and hold the same bytes. Raises OSError."""
+    if size <= AT_ONCE_BYTES_MAX:
+        return _same(one, other, size)
+    return await asyncio.to_thread(_same, one, other, size)
+
+
+def _same(one: str, other: str, size: int) -> bool:
+    try:
+        left = os.open(one, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        right = os.open(other, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    else:
+        try:
+            return _read_alike(left, right, size)
+        finally:
+            os.close(right)
+    finally:
+        os.close(left)
+
+
+def _read_alike(left: int, right: int, size: int) -> bool:
+    """Piece by piece: a commit may be larger than what one wants to hold in memory."""
+    wanted = size
+    while wanted > 0:
+        piece = os.read(left, min(wanted, _PIECE_BYTES))
+        if not piece or piece != os.read(right, len(piece)):
+            return False
+        wanted -= len(piece)
+    return not os.read(left, 1) and not os.read(right, 1)
