@@ -21,8 +21,15 @@ class AdminToken:
 
     def __init__(self, token: str) -> None:
         self._digest = _digest(token)
+        self._accepted = b""
+        """The header that was last found right: it is right again."""
 
     def authenticate(self, authorization: str | None) -> Principal:
+        if authorization and hmac.compare_digest(authorization.encode("utf-8", "surrogateescape"), self._accepted):
+            return ADMIN
+        return self._read(authorization)
+
+    def _read(self, authorization: str | None) -> Principal:
         if not authorization:
             raise NotAuthenticated("The Authorization header is missing. Send 'Authorization: Bearer <token>'.")
         scheme, _, token = authorization.partition(" ")
@@ -30,6 +37,7 @@ class AdminToken:
             raise NotAuthenticated("The Authorization header is not a bearer token. Send 'Bearer <token>'.")
         if not hmac.compare_digest(_digest(token.strip()), self._digest):
             raise NotAuthenticated("The token is not valid. Use the one in admin.token of the server's home.")
+        self._accepted = authorization.encode("utf-8", "surrogateescape")
         return ADMIN
 
 

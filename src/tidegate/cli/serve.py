@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import socket
@@ -75,8 +76,18 @@ def serve_on(settings: Settings, listening: socket.socket) -> None:
     for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
         # uvicorn finishes what was accepted, then raises the signal again: a stop that was asked for is no failure.
         signal.signal(asked_to_stop, _exit)
+    _tame_the_garbage_collector()
     config = server_config(server.app, shutdown_seconds_max=settings.shutdown_seconds_max)
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _tame_the_garbage_collector() -> None:
+    """What was made until now stays; requests leave next to no cycles behind. Looked for as often as by default, they
+    would cost a tenth of every request.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 def log_to_stderr(settings: Settings) -> None:

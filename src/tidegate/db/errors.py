@@ -13,9 +13,9 @@ _POSTGRES_TRANSIENT = frozenset({"40001", "40P01", "55P03"})
 """Serialization failure, deadlock, lock not available: the transaction was rolled back and may be run again."""
 
 
-def is_transient(error: DBAPIError) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Whether nothing was stored and the same transaction may be tried again."""
-    cause = error.orig
+    cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
         return getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE_TRANSIENT
     return getattr(cause, "sqlstate", None) in _POSTGRES_TRANSIENT

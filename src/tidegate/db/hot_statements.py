@@ -8,8 +8,9 @@ statements built for every call cost more than the database takes to run them.
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import sqlalchemy as sa
 
@@ -87,13 +88,18 @@ class SqliteStatements:
         return (name.schema, name.table, name.catalog)
 
     def lock(self, connection: sa.Connection, ids: Sequence[TableId]) -> Sequence[tuple[TableId, State]]:
-        return connection.exec_driver_sql(self._lock, (json.dumps(ids),)).all()  # pyright: ignore[reportReturnType]
+        return _driver(connection).execute(self._lock, (json.dumps(ids),)).fetchall()
 
     def add_commits(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
-        connection.exec_driver_sql(self._add, (json.dumps(rows),))
+        _driver(connection).execute(self._add, (json.dumps(rows),))
 
     def change_tables(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
-        connection.exec_driver_sql(self._change, (json.dumps(rows),))
+        _driver(connection).execute(self._change, (json.dumps(rows),))
+
+
+def _driver(connection: sa.Connection) -> sqlite3.Connection:
+    """The driver itself: what is around it takes longer than SQLite does. Its errors come as they are."""
+    return cast("sqlite3.Connection", connection.connection.driver_connection)
 
 
 def _arrays(names: Sequence[str]) -> str:

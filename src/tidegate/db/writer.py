@@ -1,7 +1,8 @@
 """The one thread that writes.
 
 Proposals that wait together are decided together, in one transaction with one sync; each gets its own answer, and
-nobody is answered before the sync. While a group is being synced the next one gathers, so groups grow with the load:
+nobody is answered before the sync. While a group is being synced the next one gathers, and before that is written the
+event loop reads what else has arrived, so groups grow with the load:
 
     A, B, C arrive while a group is written  ->  [A B C] decided and written at once  ->  three answers
 
@@ -12,6 +13,7 @@ Other writes (create, rename, drop) are rare; each has a transaction of its own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections import deque
@@ -35,6 +37,9 @@ DecideGroup = Callable[[UnitOfWork, Sequence[Proposal]], Sequence[Decision]]
 
 ATTEMPTS_MAX = 5
 """How often a transaction that the database rolled back for another one's sake is run again."""
+
+GATHERING_ROUNDS_MAX = 4
+"""Rounds of the event loop for which a group may grow before it is written."""
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +81,13 @@ class Writer:
         self._queue_max = queue_max
         self._queue: deque[_Waiting] = deque()
         self._arrived = threading.Condition()
+        self._complete = False
+        """Whether what has arrived is worth a group, so that the thread may take it."""
+        self._gathering = False
+        self._writing = False
         self._stopping = False
+        self._connection: sa.Connection | None = None
+        """The thread's own, kept open: opening and closing one for each group costs as much as a small group."""
         self._thread = threading.Thread(target=self._run, name="tidegate-writer", daemon=True)
 
     def start(self) -> None:
@@ -96,8 +107,25 @@ class Writer:
             if self._stopping or len(self._queue) >= self._queue_max:
                 raise TooManyRequests("The server cannot take more writes right now. Try again in a moment.")
             self._queue.append(waiting)
-            self._arrived.notify()
+            if not self._writing and not self._gathering:
+                self._gathering = True
+                loop.call_soon(self._gather, loop, len(self._queue), GATHERING_ROUNDS_MAX)
         return await waiting.future
+
+    def _gather(self, loop: asyncio.AbstractEventLoop, seen: int, rounds: int) -> None:
+        """Lets the event loop read what else has arrived, round by round, before the thread is woken: a thread that
+        takes the first of many proposals alone makes all the others wait for its sync.
+        """
+        with self._arrived:
+            if seen < len(self._queue) < self._group_max and rounds > 0:
+                loop.call_soon(self._gather, loop, len(self._queue), rounds - 1)
+            else:
+                self._gathering = False
+                self._wake()
+
+    def _wake(self) -> None:
+        self._complete = True
+        self._arrived.notify()
 
     def _run(self) -> None:
         while batch := self._next_batch():
@@ -108,12 +136,16 @@ class Writer:
                     group.append((waiting, waiting.work))
                 else:
                     answers.append(self._write_one(waiting, waiting.work))
-            _deliver(answers + (self._write_group(group) if group else []))
+            self._deliver(answers + (self._write_group(group) if group else []))
+        self._disconnect()
 
     def _next_batch(self) -> list[_Waiting]:
+        """Empty when there is nothing more to do."""
         with self._arrived:
-            while not self._queue and not self._stopping:
+            while not (self._complete and self._queue) and not self._stopping:
                 self._arrived.wait()
+            self._complete = False
+            self._writing = True
             return [self._queue.popleft() for _ in range(min(len(self._queue), self._group_max))]
 
     def _write_group(self, group: Sequence[tuple[_Waiting, Proposal]]) -> list[_Answer]:
@@ -141,33 +173,52 @@ class Writer:
         for attempt in range(1, ATTEMPTS_MAX + 1):
             worked = False
             try:
-                with self._engine.begin() as connection:
+                connection = self._connection = self._connection or self._engine.connect()
+                with connection.begin():
                     outcome = work(SqlUnitOfWork(connection, self._known, self._hot))
                     worked = True
                 self._known.confirm()
                 return outcome
             except BaseException as error:
                 self._known.dismiss()
+                if not isinstance(error, TidegateError):
+                    self._disconnect()
                 if attempt == ATTEMPTS_MAX or not _may_try_again(error, committing=worked):
                     raise
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _disconnect(self) -> None:
+        """After an error whose cause may be the connection. The next transaction gets another one."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            with contextlib.suppress(DBAPIError):
+                connection.close()
+
+    def _deliver(self, answers: Sequence[_Answer]) -> None:
+        """Wakes each event loop once for all of its answers; those who were answered may have more to ask."""
+        for loop in {answer.waiting.loop for answer in answers}:
+            mine = [answer for answer in answers if answer.waiting.loop is loop]
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_settle, mine)
+        with self._arrived:
+            self._writing = False
+            if self._queue and not self._gathering:
+                self._gather_on(self._queue[0].loop)
+
+    def _gather_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        if loop.is_closed():
+            self._wake()
+        else:
+            self._gathering = True
+            loop.call_soon_threadsafe(self._gather, loop, 0, GATHERING_ROUNDS_MAX)
 
 
 def _may_try_again(error: BaseException, *, committing: bool) -> bool:
     """Whether nothing was stored for certain. A connection that is lost before the commit, as one that lay idle while
     the database was restarted, has stored nothing; one that is lost during the commit may have.
     """
-    if not isinstance(error, DBAPIError):
-        return False
-    return is_transient(error) or (error.connection_invalidated and not committing)
-
-
-def _deliver(answers: Sequence[_Answer]) -> None:
-    """Wakes each event loop once for all of its answers."""
-    for loop in {answer.waiting.loop for answer in answers}:
-        mine = [answer for answer in answers if answer.waiting.loop is loop]
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(_settle, mine)
+    lost = isinstance(error, DBAPIError) and error.connection_invalidated
+    return is_transient(error) or (lost and not committing)
 
 
 def _settle(answers: Sequence[_Answer]) -> None:

@@ -79,6 +79,11 @@ class Table:
     def etag(self) -> str:
         return f"{self.id}.{self.revision}"
 
+    def ratified(self, version: Version) -> Commit | None:
+        """The commit that has this version, if it is one of the unpublished."""
+        position = version - self.published - 1
+        return self.unpublished[position] if 0 <= position < len(self.unpublished) else None
+
     def unpublished_after(self, version: Version) -> tuple[Commit, ...]:
         """Those of the unpublished commits that are newer than a version which is not older than `published`."""
         return self.unpublished[version - self.published :]

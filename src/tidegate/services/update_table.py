@@ -55,7 +55,7 @@ async def update_table(
         proposed_at=proposed_at,
         verified=await _verify_report(env, name, TableId(needed.table_id), find(actions, ReportPublished)),
     )
-    match await env.database.ratify(proposal):
+    match _lost_already(env, proposal) or await env.database.ratify(proposal):
         case Ratified(table, commit):
             if commit is not None and env.turns.pass_on(table.id):
                 # Who lost before is answered first: who just won would else win again and again.
@@ -70,6 +70,21 @@ async def update_table(
             raise error
         case Rejected(error):
             raise error
+
+
+def _lost_already(env: Environment, proposal: Proposal) -> Conflict | None:
+    """The conflict, if another commit is known to have the version: what is ratified stays so, whatever came after.
+
+    Most losers of a race are told by this, and need no transaction to learn what is known.
+    """
+    known = env.database.known_table(TableId(proposal.requirements.table_id))
+    if known is None or known.name != proposal.name or proposal.commit is None:
+        return None
+    holder = known.ratified(proposal.commit.version)
+    if holder is None:
+        return None
+    decision = decide(known, proposal, ratified=holder, limits=Limits(unpublished_max=0), now=0)
+    return decision if isinstance(decision, Conflict) else None
 
 
 async def _verify_report(
@@ -104,7 +119,7 @@ def ratify_group(uow: UnitOfWork, proposals: Sequence[Proposal], *, limits: Limi
     locked = uow.tables.lock([TableId(proposal.requirements.table_id) for proposal in proposals])
     # Read with the rows locked: who waited for another server's group is decided on after that group.
     now = clock()
-    ratified = dict(uow.tables.ratified(_versions_taken(proposals, locked)))
+    published = uow.tables.ratified(_published_versions(proposals, locked))
     current, won = dict(locked), list[tuple[TableId, RatifiedCommit]]()
     decisions: list[Decision] = []
     for proposal in proposals:
@@ -112,26 +127,28 @@ def ratify_group(uow: UnitOfWork, proposals: Sequence[Proposal], *, limits: Limi
         if table is None or table.name != proposal.name:
             decisions.append(_lost(uow, proposal, table))
             continue
-        decision = _decide_one(table, proposal, ratified, limits=limits, now=now)
+        holder = _holder(proposal, table, locked[table.id], published)
+        decision = _decide_one(table, proposal, holder, limits=limits, now=now)
         if isinstance(decision, Ratified):
             current[table.id] = decision.table
             if decision.commit is not None:
                 won.append((table.id, RatifiedCommit(decision.commit, proposal.proposed_at, now)))
-                ratified[table.id, decision.commit.version] = decision.commit
         decisions.append(decision)
     uow.tables.save(locked, current, won)
     return decisions
 
 
-def _decide_one(
-    table: Table,
-    proposal: Proposal,
-    ratified: dict[tuple[TableId, Version], Commit],
-    *,
-    limits: Limits,
-    now: int,
-) -> Decision:
-    holder = None if proposal.commit is None else ratified.get((table.id, proposal.commit.version))
+def _holder(
+    proposal: Proposal, table: Table, before: Table, published: Mapping[tuple[TableId, Version], Commit]
+) -> Commit | None:
+    """The commit that has the proposed version; the group may have ratified it, or seen it published, a moment ago."""
+    if proposal.commit is None:
+        return None
+    version = proposal.commit.version
+    return table.ratified(version) or before.ratified(version) or published.get((table.id, version))
+
+
+def _decide_one(table: Table, proposal: Proposal, holder: Commit | None, *, limits: Limits, now: int) -> Decision:
     try:
         return decide(require_delta(table), proposal, ratified=holder, limits=limits, now=now)
     except TidegateError as error:
@@ -142,12 +159,14 @@ def _decide_one(
         return Rejected(InternalFailure())
 
 
-def _versions_taken(proposals: Sequence[Proposal], locked: Mapping[TableId, Table]) -> list[tuple[TableId, Version]]:
-    """The proposed versions that some commit already holds: candidates for a replay."""
+def _published_versions(
+    proposals: Sequence[Proposal], locked: Mapping[TableId, Table]
+) -> list[tuple[TableId, Version]]:
+    """The proposed versions that are published already: who has them is not known without looking."""
     taken: list[tuple[TableId, Version]] = []
     for proposal in proposals:
         table = locked.get(TableId(proposal.requirements.table_id))
-        if table is not None and proposal.commit is not None and proposal.commit.version <= table.latest:
+        if table is not None and proposal.commit is not None and proposal.commit.version <= table.published:
             taken.append((table.id, proposal.commit.version))
     return taken
 
