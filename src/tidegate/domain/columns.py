@@ -128,6 +128,18 @@ def parse_log_schema(node: object) -> StructType:
     return parsed
 
 
+def parse_log_type(node: object) -> DataType:
+    """Any type of a `schemaString`, already decoded from JSON."""
+    return _parse(node, depth=1)
+
+
+def parse_log_field(node: Mapping[str, Any]) -> Field:
+    try:
+        return _parse_field(dict(node), depth=1)
+    except (KeyError, TypeError, ValueError) as missing:
+        raise InvalidRequest(f"The column is not one of a Delta schema: {missing} is missing or misshapen.") from None
+
+
 def _parse(node: object, *, depth: int) -> DataType:
     if depth > NESTING_MAX + 2:
         raise InvalidRequest(f"The schema is nested more than {NESTING_MAX} levels deep.")

@@ -1,4 +1,6 @@
-"""JSON values: compared as JSON does it (`true` is not `1`, whatever Python's == says), and not nested without end."""
+"""JSON values: compared as JSON does it (`true` is not `1`, whatever Python's == says), not nested without end, and
+with texts that can be written again.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,26 @@ def check_nesting(value: object, what: str) -> None:
         if not level:
             return
     raise InvalidRequest(f"{what} is nested more than {NESTING_MAX} levels deep.")
+
+
+def check_texts(value: object, what: str) -> None:
+    """JSON may escape what is no text: half a surrogate pair, or a NUL, which a database cannot keep."""
+    waiting = [value]
+    while waiting:
+        node = waiting.pop()
+        waiting += _children(node)
+        if isinstance(node, dict):
+            waiting += cast("dict[str, object]", node).keys()
+        if isinstance(node, str) and ("\0" in node or not _is_unicode(node)):
+            raise InvalidRequest(f"{what} holds a text with a NUL character or half a surrogate pair. Remove it.")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _children(node: object) -> list[object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -84,10 +84,30 @@ class ColumnInfo(Struct, frozen=True):
     type_precision: int | None
     type_scale: int | None
     type_interval_type: str | None
+    type_internal_type: str | None
+    """The same: specification v0.1.0 calls it so, the servers and clients that exist call it as above."""
     position: int
     comment: str | None
     nullable: bool
     partition_index: int | None
+
+
+class SentColumn(Struct, frozen=True):
+    """A column as clients send it, in the spellings that they have; see domain/stated_columns.py."""
+
+    name: str | None = None
+    type_text: str | None = None
+    type_json: str | None = None
+    type_name: str | None = None
+    type: Any = None
+    type_precision: Int32 | None = None
+    type_scale: Int32 | None = None
+    type_interval_type: str | None = None
+    type_internal_type: str | None = None
+    position: Int32 | None = None
+    comment: str | None = None
+    nullable: bool | None = None
+    partition_index: Int32 | None = None
 
 
 class TableInfo(Struct, frozen=True):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from tidegate.domain.columns import ArrayType, DataType, Field, MapType, StructType, decimal_parts, log_field
+from tidegate.domain.columns import DataType, Field, StructType, decimal_parts, log_field
+from tidegate.domain.sql_types import sql_type
+from tidegate.domain.stated_columns import StatedColumn
+from tidegate.domain.type_names import type_name
 from tidegate.wire import unity as wire
-
-_SQL = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
-_NAMES = {"integer": "INT", "void": "NULL"}
 
 
 def from_columns(columns: StructType, partition_columns: Sequence[str]) -> list[wire.ColumnInfo]:
@@ -20,6 +20,7 @@ def from_columns(columns: StructType, partition_columns: Sequence[str]) -> list[
 def _column_info(field: Field, position: int, partitions: dict[str, int]) -> wire.ColumnInfo:
     decimal = decimal_parts(field.type) if isinstance(field.type, str) else None
     comment = field.metadata.get("comment")
+    interval = _interval(field.type)
     return wire.ColumnInfo(
         name=field.name,
         type_text=sql_type(field.type),
@@ -27,7 +28,8 @@ def _column_info(field: Field, position: int, partitions: dict[str, int]) -> wir
         type_name=type_name(field.type),
         type_precision=None if decimal is None else decimal[0],
         type_scale=None if decimal is None else decimal[1],
-        type_interval_type=_interval(field.type),
+        type_interval_type=interval,
+        type_internal_type=interval,
         position=position,
         comment=comment if isinstance(comment, str) else None,
         nullable=field.nullable,
@@ -35,34 +37,27 @@ def _column_info(field: Field, position: int, partitions: dict[str, int]) -> wir
     )
 
 
-def sql_type(data_type: DataType) -> str:
-    match data_type:
-        case str():
-            return _SQL.get(data_type, data_type)
-        case ArrayType(element):
-            return f"array<{sql_type(element)}>"
-        case MapType(key, value):
-            return f"map<{sql_type(key)},{sql_type(value)}>"
-        case StructType(fields):
-            return f"struct<{','.join(f'{field.name}:{sql_type(field.type)}' for field in fields)}>"
-
-
-def type_name(data_type: DataType) -> str:
-    match data_type:
-        case ArrayType():
-            return "ARRAY"
-        case MapType():
-            return "MAP"
-        case StructType():
-            return "STRUCT"
-        case str():
-            plain = data_type.partition("(")[0].partition(" ")[0]
-            if plain in {"geometry", "geography"}:
-                return "USER_DEFINED_TYPE"
-            return _NAMES.get(plain, "STRING" if plain == "varchar" else plain.upper())
-
-
 def _interval(data_type: DataType) -> str | None:
     if isinstance(data_type, str) and data_type.startswith("interval "):
         return data_type.removeprefix("interval ").upper()
     return None
+
+
+def to_stated(columns: Sequence[wire.SentColumn]) -> list[StatedColumn]:
+    return [
+        StatedColumn(
+            name=column.name,
+            type_json=column.type_json,
+            type=column.type,
+            type_text=column.type_text,
+            type_name=column.type_name,
+            precision=column.type_precision,
+            scale=column.type_scale,
+            interval=column.type_interval_type or column.type_internal_type,
+            position=column.position,
+            partition_index=column.partition_index,
+            comment=column.comment,
+            nullable=column.nullable,
+        )
+        for column in columns
+    ]
