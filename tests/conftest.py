@@ -16,6 +16,8 @@ from tests.lake import Lake
 from tests.postgres import PostgresServer
 from tests.servers import ServerProcess
 
+pytest_plugins = ["tests.spark.shared"]
+
 DATABASES = ("sqlite", "postgresql")
 
 

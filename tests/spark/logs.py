@@ -118,7 +118,8 @@ class Log:
     def _apply_action(self, version: int, kind: str, action: dict[str, Any]) -> None:
         match kind:
             case "commitInfo":
-                self.timestamps[version] = action.get("inCommitTimestamp", action["timestamp"])
+                told = "inCommitTimestamp" if "inCommitTimestamp" in action else "timestamp"
+                self.timestamps[version] = action[told]
                 self.operations.append(action["operation"])
             case "metaData":
                 self.metadata = action
