@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-SPARK, SPARK_OLD, TYPED, DUCKDB, DELTALAKE, POLARS, CURL = CLIENTS = (
+SPARK, TYPED, DUCKDB, DELTALAKE, POLARS, CURL = CLIENTS = (
     "Spark",
-    "Spark, v0.1",
     "unitycatalog-client",
     "DuckDB",
     "deltalake",
