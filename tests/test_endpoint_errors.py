@@ -32,7 +32,9 @@ from tidegate.compose import ENDPOINTS, FACES, build_server, prepare
 from tidegate.db import schema as db
 from tidegate.domain import errors
 from tidegate.domain.credentials import Credential, CredentialOperation
+from tidegate.domain.ports import Database
 from tidegate.domain.privileges import Principal
+from tidegate.domain.ratification import Decision, Proposal
 from tidegate.http.app import App
 from tidegate.http.delta.face import DELTA
 from tidegate.http.endpoints import Endpoint
@@ -148,6 +150,17 @@ def _schema_query(scene: Scene) -> dict[str, str]:
     return {"catalog_name": scene.catalog, "schema_name": scene.schema}
 
 
+_REGISTERED = {"name": "staged", "table_type": "MANAGED", "data_source_format": "DELTA"}
+
+
+def _identity(scene: Scene) -> dict[str, str]:
+    return {"table_id": scene.table.id, "table_uri": scene.table.location}
+
+
+def _commit_info(scene: Scene, **changes: Any) -> dict[str, Any]:
+    return {**{key.replace("-", "_"): value for key, value in scene.commit.items()}, **changes}
+
+
 SOUND: dict[str, MakeAsk] = {
     "getConfig": lambda s: Ask(query={"catalog": s.catalog, "protocol-versions": "1.0"}),
     "createStagingTable": lambda s: Ask(_schema_path(s), body={"name": "another"}),
@@ -176,6 +189,12 @@ SOUND: dict[str, MakeAsk] = {
     "getTable": lambda s: Ask({"full_name": s.full_name}),
     "dropTable": lambda s: Ask({"full_name": s.full_name}),
     "getTimeline": lambda s: Ask({"full_name": s.full_name}),
+    "stageTable": lambda s: Ask(body={"name": "another", **_schema_query(s)}),
+    "registerTable": lambda s: Ask(body={**_schema_query(s), **_REGISTERED, "storage_location": s.draft.location}),
+    "getCommits": lambda s: Ask(query=_identity(s)),
+    "getCommitsPreview": lambda s: Ask(body=_identity(s)),
+    "writeCommit": lambda s: Ask(body={**_identity(s), "commit_info": _commit_info(s)}),
+    "writeCommitPreview": lambda s: Ask(body={**_identity(s), "commit_info": _commit_info(s)}),
 }
 """For each endpoint a request that succeeds."""
 
@@ -212,6 +231,23 @@ def _of_parquet(scene: Scene) -> dict[str, Any]:
 
 def _with_wrong_etag(scene: Scene) -> dict[str, Any]:
     return scene.table.request(set_properties(team="sea"), etag="never-given-out")
+
+
+def _info_of(version: int) -> Callable[[Scene], dict[str, Any]]:
+    return lambda s: {"commit_info": _commit_info(s, version=version, file_name=file_name(version))}
+
+
+def _converted_from_nowhere(scene: Scene) -> dict[str, Any]:
+    """Enables Iceberg, and says that the conversion went on from a version that was never converted."""
+    converted = {
+        "metadata_location": f"{scene.table.location}/metadata/v2.json",
+        "converted_delta_version": 2,
+        "converted_delta_timestamp": "2026-02-09T17:00:00.000000Z",
+        "base_converted_delta_version": 1,
+    }
+    properties = scene.table.load()["metadata"]["properties"]
+    enabled = {**properties, "delta.universalFormat.enabledFormats": "iceberg"}
+    return {"metadata": {"properties": enabled}, "uniform": {"iceberg": converted}}
 
 
 # Cases
@@ -305,6 +341,8 @@ OWN_CASES: dict[Pair, Case] = {
     ("listTables", errors.NoSuchCatalog): Case(but("listTables", query={"catalog_name": "absent"})),
     ("listTables", errors.NoSuchSchema): Case(but("listTables", query={"schema_name": "absent"})),
     ("getTable", errors.InvalidRequest): Case(but("getTable", path={"full_name": "a.b"})),
+    ("getTable", errors.NoSuchCatalog): Case(but("getTable", path={"full_name": "absent.s.t"})),
+    ("getTable", errors.NoSuchSchema): Case(but("getTable", path=lambda s: {"full_name": f"{s.catalog}.absent.t"})),
     ("getTable", errors.NoSuchTable): Case(but("getTable", path={"full_name": "main.default.absent"})),
     ("dropTable", errors.InvalidRequest): Case(but("dropTable", path={"full_name": "a..b"})),
     ("dropTable", errors.NoSuchTable): Case(but("dropTable", path={"full_name": "main.default.absent"})),
@@ -313,6 +351,39 @@ OWN_CASES: dict[Pair, Case] = {
         but("getTimeline", path=lambda s: {"full_name": f"{s.catalog}.{s.schema}.parquet"})
     ),
     ("getTimeline", errors.NoSuchTable): Case(but("getTimeline", path={"full_name": "main.default.absent"})),
+    ("stageTable", errors.InvalidRequest): Case(but("stageTable", body={"name": "a.b"})),
+    ("stageTable", errors.NoSuchCatalog): Case(but("stageTable", body={"catalog_name": "absent"})),
+    ("stageTable", errors.NoSuchSchema): Case(but("stageTable", body={"schema_name": "absent"})),
+    ("stageTable", errors.TableAlreadyExists): Case(but("stageTable", body={"name": "t"})),
+    ("stageTable", errors.BacklogFull): Case(SOUND["stageTable"], "narrow"),
+    ("registerTable", errors.InvalidRequest): Case(but("registerTable", body={"data_source_format": "CSV"})),
+    ("registerTable", errors.NoSuchCatalog): Case(but("registerTable", body={"catalog_name": "absent"})),
+    ("registerTable", errors.NoSuchSchema): Case(but("registerTable", body={"schema_name": "absent"})),
+    ("registerTable", errors.NoSuchStagingTable): Case(
+        but("registerTable", body={"storage_location": "file:///absent"})
+    ),
+    ("registerTable", errors.TableAlreadyExists): Case(but("registerTable", body={"name": "t"})),
+    **{
+        (name, error): Case(but(name, **{part: change}))
+        for name, part in (("getCommits", "query"), ("getCommitsPreview", "body"))
+        for error, change in (
+            (errors.InvalidRequest, {"start_version": "-1"} if part == "query" else {"start_version": -1}),
+            (errors.NoSuchTable, {"table_id": str(uuid.UUID(int=0))}),
+        )
+    },
+    **{
+        (name, error): Case(but(name, body=change), place)
+        for name in ("writeCommit", "writeCommitPreview")
+        for error, change, place in (
+            (errors.InvalidRequest, {"table_uri": "file:///elsewhere"}, "plain"),
+            (errors.NoSuchTable, {"table_id": str(uuid.UUID(int=0))}, "plain"),
+            (errors.CommitVersionConflict, _info_of(1), "plain"),
+            (errors.CommitVersionGap, _info_of(3), "plain"),
+            (errors.RequirementConflict, _converted_from_nowhere, "plain"),
+            (errors.BacklogFull, {}, "narrow"),
+            (errors.OutcomeUnknown, {}, "forgetful"),
+        )
+    },
     # A commit alone would be one whose outcome is unknown; the report makes the server read first.
     ("updateTable", errors.Unavailable): Case(
         but("updateTable", body=_updates(lambda s: [add_commit(s.commit), report(1)])), "broken"
@@ -376,6 +447,16 @@ class Storeless:
 
     def vend(self, location: str, operation: CredentialOperation) -> Credential:
         raise errors.Unavailable(f"{location} cannot be reached for {operation}. Try again later.")
+
+
+class Forgetful:
+    """A database that can be read, and that fails whenever a commit is written."""
+
+    def __init__(self, database: Database) -> None:
+        self.read = database.read
+
+    async def ratify(self, proposal: Proposal) -> Decision:
+        raise errors.OutcomeUnknown(f"The database failed on {proposal.name}. Send it again unchanged.")
 
 
 @contextmanager
@@ -449,6 +530,7 @@ def special_apps(settings: Settings) -> dict[str, App]:
         "crowded": build_server(crowded, authenticator=Callers()).app,
         "defective": app_of(replace(guarded.env, database=Defective(), vendor=Defective())),
         "storeless": app_of(replace(guarded.env, vendor=Storeless())),
+        "forgetful": app_of(replace(guarded.env, database=Forgetful(guarded.env.database))),
     }
 
 

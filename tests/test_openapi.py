@@ -35,7 +35,7 @@ from tidegate.http.openapi import openapi_document
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 DOCUMENT = openapi_document(ENDPOINTS)
-NESTED = ["createTable", "updateTable"]
+NESTED = ["createTable", "updateTable", "registerTable", "writeCommit", "writeCommitPreview"]
 """Operations whose bodies have so many parts that one request for each boundary of each part would take minutes."""
 
 OPERATIONS = schemathesis.openapi.from_dict(
@@ -53,11 +53,13 @@ ABOUT_WHAT_EXISTS = schemathesis.openapi.from_dict(
     operation_id=[
         *NESTED,
         "createStagingTable",
+        "getCommits",
         "getTableCredentials",
         "getTimeline",
         "listSchemas",
         "listTables",
         "reportMetrics",
+        "stageTable",
     ]
 )
 """Those that look further into a request once the things that it names are there, and that do not take them away."""
@@ -173,11 +175,18 @@ def test_a_request_about_things_that_exist_gets_a_documented_answer(case: schema
 def point_at(case: schemathesis.Case, table: LakeTable) -> None:
     """Makes a generated request one about this table, or about a new one beside it, and leaves the rest as it is."""
     kept = dict.fromkeys(("catalog", "schema", "table", "catalog_name", "schema_name"), "kept")
-    kept["full_name"] = "kept.kept.kept"
-    for given in (case.path_parameters, case.query):
-        given.update({name: value for name, value in kept.items() if name in given})
+    kept |= {"full_name": "kept.kept.kept", "table_id": table.id, "table_uri": table.location}
+    for given in (case.path_parameters, case.query, case.body):
+        if isinstance(given, dict):
+            given.update({name: value for name, value in kept.items() if name in given})
     if not isinstance(case.body, dict):
         return
+    if "commit_info" in case.body:
+        commit = table.stage_commit(table.load()["latest-table-version"] + 1)
+        case.body["commit_info"] = {key.replace("-", "_"): value for key, value in commit.items()}
+    if "storage_location" in case.body:
+        place = new_external_table()
+        case.body |= {"name": place["name"], "table_type": "EXTERNAL", "storage_location": place["location"]}
     if "table-id" in case.body:
         case.body["table-id"] = table.id
     if "location" in case.body:

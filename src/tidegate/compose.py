@@ -24,6 +24,7 @@ from tidegate.http.extensions.face import TIDEGATE
 from tidegate.http.extensions.timeline import ENDPOINTS as TIMELINE_ENDPOINTS
 from tidegate.http.faces import Face
 from tidegate.http.unity.catalogs import ENDPOINTS as CATALOG_ENDPOINTS
+from tidegate.http.unity.commits import ENDPOINTS as COMMIT_ENDPOINTS
 from tidegate.http.unity.face import UNITY
 from tidegate.http.unity.schemas import ENDPOINTS as SCHEMA_ENDPOINTS
 from tidegate.http.unity.tables import ENDPOINTS as TABLE_ENDPOINTS
@@ -40,6 +41,7 @@ ENDPOINTS: list[Endpoint] = [
     *CATALOG_ENDPOINTS,
     *SCHEMA_ENDPOINTS,
     *TABLE_ENDPOINTS,
+    *COMMIT_ENDPOINTS,
     *TIMELINE_ENDPOINTS,
 ]
 FACES: list[Face] = [DELTA, UNITY, TIDEGATE]
@@ -84,6 +86,7 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         storage_root=settings.storage_location,
         staging_tables_max=settings.staging_tables_max,
         page_size_max=settings.page_size_max,
+        commits_page_size_max=settings.commits_page_size_max,
     )
 
     async def start() -> None:

@@ -53,13 +53,19 @@ class Settings:
     )
     body_bytes_max: int = _setting(8 * _MIB, "Largest request body; beyond it requests get a 413.", low=1024)
     commit_bytes_max: int = _setting(
-        64 * _MIB, "Largest version 0 that the server reads when a table is created; a larger one is refused.", low=1024
+        64 * _MIB, "Largest commit file that the server reads, such as version 0; a larger one is refused.", low=1024
     )
     requests_in_flight_max: int = _setting(1000, "Requests worked on at once; beyond it they get a 429.", low=1)
     group_max: int = _setting(256, "Commits that one database transaction takes at most.", low=1, high=10_000)
     page_size_max: int = _setting(1000, "Objects on one page of a listing, at most.", low=1, high=100_000)
     cache_entries_max: int = _setting(
         100_000, "Tables, plus their unpublished commits, that are kept in memory, about 500 bytes each.", low=1
+    )
+    commits_page_size_max: int = _setting(
+        1000,
+        "Commits in one answer of the Unity Catalog API. For clients that never ask for more: unpublished_commits_max.",
+        low=1,
+        high=100_000,
     )
     read_connections: int = _setting(4, "Database connections, and threads, that read.", low=1, high=256)
     shutdown_seconds_max: int = _setting(30, "How long a stopping server waits for requests in flight.", low=1)

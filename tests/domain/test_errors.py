@@ -18,6 +18,7 @@ from tidegate.domain.errors import (
     BacklogFull,
     CatalogAlreadyExists,
     CommitVersionConflict,
+    CommitVersionGap,
     InternalFailure,
     InvalidRequest,
     MalformedRequest,
@@ -127,7 +128,8 @@ def test_delta_statuses_and_types_are_those_of_the_api(error: type[TidegateError
 def test_delta_answers_409_only_where_a_name_is_taken_or_a_retry_helps() -> None:
     """Stock clients take every 409 for a lost race."""
     conflicts = {error for error in ERRORS if DELTA.code_of(error).status == 409}
-    assert conflicts == {*descendants(AlreadyExists), AlreadyExists, CommitVersionConflict, RequirementConflict}
+    versions = {CommitVersionConflict, CommitVersionGap}
+    assert conflicts == {*descendants(AlreadyExists), AlreadyExists, *versions, RequirementConflict}
 
 
 @pytest.mark.parametrize(
@@ -141,6 +143,7 @@ def test_delta_answers_409_only_where_a_name_is_taken_or_a_retry_helps() -> None
         (NoSuchStagingTable, 404, "TABLE_DOES_NOT_EXIST"),
         (TableAlreadyExists, 400, "TABLE_ALREADY_EXISTS"),
         (CommitVersionConflict, 409, "ALREADY_EXISTS"),
+        (CommitVersionGap, 400, "INVALID_PARAMETER_VALUE"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -151,9 +154,10 @@ def test_unity_statuses_and_codes_are_those_of_its_specification(
 
 
 def test_our_own_face_differs_from_unity_only_where_that_one_is_odd() -> None:
-    """A name that is taken is a conflict, and a table of another format has a code of its own."""
+    """Conflicts are conflicts, and a table of another format has a code of its own."""
     differing = {error for error in ERRORS if TIDEGATE.code_of(error) != UNITY.code_of(error)}
-    assert differing == {AlreadyExists, *descendants(AlreadyExists), UnsupportedTableFormat}
+    conflicts = {AlreadyExists, *descendants(AlreadyExists), CommitVersionGap, RequirementConflict}
+    assert differing == {*conflicts, UnsupportedTableFormat}
 
 
 def drawn_tree() -> dict[str, str]:
@@ -203,11 +207,18 @@ def test_a_message_says_what_is_wrong_and_what_to_do(error: TidegateError, messa
 
 
 @pytest.mark.parametrize(
-    ("proposed", "why"),
-    [(1, "is already taken"), (4, "is already taken"), (6, "would leave a gap"), (2**63 - 1, "would leave a gap")],
+    ("kind", "proposed", "why"),
+    [
+        (CommitVersionConflict, 1, "is already taken"),
+        (CommitVersionConflict, 4, "is already taken"),
+        (CommitVersionGap, 6, "would leave a gap"),
+        (CommitVersionGap, 2**63 - 1, "would leave a gap"),
+    ],
 )
-def test_a_version_conflict_tells_the_latest_version_and_the_one_to_propose(proposed: int, why: str) -> None:
-    error = CommitVersionConflict(table=NAME, proposed=proposed, latest=4)
+def test_a_version_conflict_tells_the_latest_version_and_the_one_to_propose(
+    kind: type[CommitVersionConflict], proposed: int, why: str
+) -> None:
+    error = kind(table=NAME, proposed=proposed, latest=4)
     assert error.message == (
         f"Version {proposed} of {NAME} {why}: the latest version is 4. Rebase and propose version 5."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import given, settings
 from tests.domain.builders import TABLE_ID, metadata, metadatas, protocol
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.protocol import (
+    FULL_CONTRACT,
+    LEAST_CONTRACT,
     REQUIRED_PROPERTIES,
     REQUIRED_PROTOCOL,
     SUGGESTED_READER_FEATURES,
@@ -19,6 +22,7 @@ from tidegate.domain.protocol import (
     check_domain_features,
     check_managed_contract,
     check_protocol,
+    contract_met,
     required_properties,
 )
 from tidegate.domain.tables import TableMetadata
@@ -162,3 +166,42 @@ def test_the_built_metadata_keeps_the_contract() -> None:
     """Everything else here takes this as the ground it stands on."""
     sound = metadata()
     check(protocol=sound.protocol, properties=sound.properties, domains=sound.domains)
+
+
+# The two contracts
+
+
+@pytest.mark.parametrize("feature", ["catalogManaged", "vacuumProtocolCheck", "inCommitTimestamp"])
+def test_the_least_contract_demands_the_features_of_its_specification(feature: str) -> None:
+    least = LEAST_CONTRACT.protocol
+    lacking = replace(
+        least, reader_features=least.reader_features - {feature}, writer_features=least.writer_features - {feature}
+    )
+    properties = {"delta.enableInCommitTimestamps": "true", "io.unitycatalog.tableId": TABLE_ID}
+    for asked, refused in ((least, False), (lacking, True)):
+        with pytest.raises(InvalidRequest, match=feature) if refused else nullcontext():
+            check_managed_contract(
+                table_id=TABLE_ID, protocol=asked, properties=properties, domains={}, contract=LEAST_CONTRACT
+            )
+
+
+@pytest.mark.parametrize("key", ["delta.enableInCommitTimestamps", "io.unitycatalog.tableId"])
+def test_the_least_contract_demands_the_properties_of_its_specification(key: str) -> None:
+    properties = {"delta.enableInCommitTimestamps": "true", "io.unitycatalog.tableId": TABLE_ID}
+    del properties[key]
+    with pytest.raises(InvalidRequest, match=key):
+        check_managed_contract(
+            table_id=TABLE_ID,
+            protocol=LEAST_CONTRACT.protocol,
+            properties=properties,
+            domains={},
+            contract=LEAST_CONTRACT,
+        )
+
+
+def test_who_meets_the_full_contract_is_held_to_it() -> None:
+    full = required_properties(TABLE_ID)
+    assert contract_met(protocol=REQUIRED_PROTOCOL, properties=full) is FULL_CONTRACT
+    assert contract_met(protocol=LEAST_CONTRACT.protocol, properties=full) is LEAST_CONTRACT
+    for key in REQUIRED_PROPERTIES:
+        assert contract_met(protocol=REQUIRED_PROTOCOL, properties={**full, key: "other"}) is LEAST_CONTRACT

@@ -38,6 +38,7 @@ _FIND = (
     .join(catalogs, catalogs.c.id == schemas.c.catalog_id)
     .where(_LIVE)
 )
+_STATE = sa.select(tables.c.id, tables.c.state).where(_LIVE)
 _COMMIT = [column for column in commits.c if column.name not in {"proposed_at", "ratified_at"}]
 """What a commit is, without when it happened: loads and decisions have no use for that."""
 _UNPUBLISHED = (
@@ -93,6 +94,13 @@ class SqlTables:
         if table is None or table.name != name:
             raise NoSuchTable(name)
         return table
+
+    def get_by_id(self, id: TableId) -> Table:
+        for found, state in self._connection.execute(_STATE.where(tables.c.id == id)):
+            table = self._known.get(found, state) or self._read([id]).get(id)
+            if table is not None:
+                return table
+        raise NoSuchTable(f"with id {id}")
 
     def exists(self, name: TableName) -> bool:
         return self._connection.execute(_FIND.where(*_named(name))).first() is not None

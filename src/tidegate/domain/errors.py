@@ -17,6 +17,7 @@ TidegateError
 │   ├── SchemaAlreadyExists
 │   └── TableAlreadyExists
 ├── CommitVersionConflict       another commit won this version: rebase and retry
+│   └── CommitVersionGap        the version before it does not exist yet
 ├── RequirementConflict         the table is not what the caller asserted: reload and retry
 ├── BacklogFull                 a bounded backlog is at its bound
 ├── TooManyRequests             the server is at its bound
@@ -112,13 +113,18 @@ class TableAlreadyExists(AlreadyExists):
 
 class CommitVersionConflict(TidegateError):
     def __init__(self, *, table: object, proposed: int, latest: int) -> None:
-        if proposed <= latest:
-            why = f"Version {proposed} of {table} is already taken"
-        else:
-            why = f"Version {proposed} of {table} would leave a gap"
-        super().__init__(f"{why}: the latest version is {latest}. Rebase and propose version {latest + 1}.")
+        super().__init__(
+            f"Version {proposed} of {table} {self._why}: the latest version is {latest}. "
+            f"Rebase and propose version {latest + 1}."
+        )
         self.proposed = proposed
         self.latest = latest
+
+    _why = "is already taken"
+
+
+class CommitVersionGap(CommitVersionConflict):
+    _why = "would leave a gap"
 
 
 class RequirementConflict(TidegateError):

@@ -9,16 +9,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from tidegate.domain.columns import DataType, Field, StructType, log_schema, parse_log_schema
+from tidegate.domain.columns import DataType, Field, StructType, log_schema
 from tidegate.domain.errors import InvalidRequest
-from tidegate.domain.json_values import check_nesting, same_json
-from tidegate.domain.protocol import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, Protocol
+from tidegate.domain.json_values import same_json
+from tidegate.domain.protocol import Protocol
+from tidegate.domain.table_actions import (
+    SHOWN_DOMAINS,
+    LogMetadata,
+    TableActions,
+    check_storable,
+    parse_table_actions,
+    unsound,
+    without_name,
+)
 from tidegate.domain.tables import TableMetadata, is_derived_property
 
-_READ = ("commitInfo", "protocol", "metaData", "domainMetadata")
-_SHOWN_DOMAINS = (CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN)
+_WHAT = "version 0 of the log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +37,35 @@ class FirstCommit:
     properties: Mapping[str, str]
     domains: Mapping[str, Any]
     timestamp: int
+    description: str | None = None
 
 
 def parse_first_commit(content: bytes) -> FirstCommit:
-    """Reads the actions that speak of the table as a whole; those that speak of files are passed over."""
-    actions: dict[str, dict[str, Any]] = {}
-    domains: dict[str, Any] = {}
-    for number, line in enumerate(map(bytes.strip, content.split(b"\n")), start=1):
-        if not line or _speaks_of_files(line):
-            continue
-        for name, action in _parse_line(line, number).items():
-            if name == "domainMetadata":
-                if not action.get("removed"):
-                    domains[str(action.get("domain"))] = _parse_domain(action)
-            elif name in _READ:
-                actions[name] = action
-    for name in ("commitInfo", "protocol", "metaData"):
-        if name not in actions:
-            raise InvalidRequest(f"Version 0 in the log has no {name} action. Write it before you create the table.")
-    return _first_commit(actions, domains)
+    actions = parse_table_actions(content, what=_WHAT)
+    info, protocol, metadata = actions.commit_info, actions.protocol, actions.metadata
+    if info is None or protocol is None or metadata is None:
+        there = {"commitInfo": info, "protocol": protocol, "metaData": metadata}
+        missing = next(name for name, action in there.items() if action is None)
+        raise InvalidRequest(f"Version 0 in the log has no {missing} action. Write it before you create the table.")
+    try:
+        timestamp = int(info["inCommitTimestamp"])
+    except (KeyError, TypeError, ValueError, OverflowError) as missing:
+        raise unsound(_WHAT, missing) from None
+    return FirstCommit(
+        columns=metadata.columns,
+        partition_columns=metadata.partition_columns,
+        protocol=protocol,
+        properties=metadata.properties,
+        domains=actions.domains,
+        timestamp=timestamp,
+        description=metadata.description,
+    )
+
+
+def check_storable_first_commit(log: FirstCommit) -> None:
+    """For what is stored as the log has it, without a request that says the same."""
+    metadata = LogMetadata(log.columns, log.partition_columns, log.properties, log.description)
+    check_storable(TableActions(log.protocol, metadata, log.domains, (), None), what=_WHAT)
 
 
 def check_agreement(declared: TableMetadata, *, timestamp: int, log: FirstCommit) -> None:
@@ -61,77 +79,9 @@ def check_agreement(declared: TableMetadata, *, timestamp: int, log: FirstCommit
         _differ("partition-columns", list(declared.partition_columns), list(log.partition_columns))
     if timestamp != log.timestamp:
         _differ("last-commit-timestamp-ms", timestamp, log.timestamp)
-    for domain in sorted({*declared.domains, *(d for d in _SHOWN_DOMAINS if d in log.domains)}):
-        if not same_json(_without_name(declared.domains.get(domain)), log.domains.get(domain)):
+    for domain in sorted({*declared.domains, *(d for d in SHOWN_DOMAINS if d in log.domains)}):
+        if not same_json(without_name(declared.domains.get(domain)), log.domains.get(domain)):
             _differ(f"domain metadata {domain}", declared.domains.get(domain), log.domains.get(domain))
-
-
-def _speaks_of_files(line: bytes) -> bool:
-    """Told by its looks, because there may be very many of them; a line that was cut off is read, and refused."""
-    whole = line.startswith(b"{") and line.endswith(b"}")
-    return whole and not any(f'"{name}"'.encode() in line[:64] for name in _READ)
-
-
-def _parse_line(line: bytes, number: int) -> dict[str, dict[str, Any]]:
-    try:
-        parsed = json.loads(line)
-    except (ValueError, RecursionError):
-        raise InvalidRequest(f"Line {number} of version 0 in the log is not JSON. Write one action a line.") from None
-    check_nesting(parsed, f"Line {number} of version 0 in the log")
-    if not isinstance(parsed, dict) or not all(isinstance(v, dict) for v in cast("dict[str, Any]", parsed).values()):
-        raise InvalidRequest(f"Line {number} of version 0 in the log is not a Delta action.")
-    return cast("dict[str, dict[str, Any]]", parsed)
-
-
-def _parse_json(text: object, what: str) -> Any:
-    try:
-        return json.loads(cast("str", text))
-    except (ValueError, TypeError, RecursionError):
-        raise InvalidRequest(f"The {what} in version 0 of the log is not JSON.") from None
-
-
-def _parse_domain(action: Mapping[str, Any]) -> Any:
-    """Its configuration: JSON for the domains that the catalog shows, any text for those of users."""
-    text = action.get("configuration")
-    try:
-        configuration = json.loads(cast("str", text))
-    except (ValueError, TypeError, RecursionError):
-        if action.get("domain") in _SHOWN_DOMAINS:
-            raise InvalidRequest(f"The domain {action.get('domain')} in version 0 of the log is not JSON.") from None
-        return text
-    check_nesting(configuration, f"The domain {action.get('domain')} in version 0 of the log")
-    return _without_name(configuration)
-
-
-def _without_name(configuration: Any) -> Any:
-    """The stock client repeats the domain's name inside its configuration, and leaves it out of its requests."""
-    if not isinstance(configuration, dict):
-        return configuration
-    return {k: v for k, v in cast("dict[str, Any]", configuration).items() if k != "domainName"}
-
-
-def _first_commit(actions: Mapping[str, Mapping[str, Any]], domains: Mapping[str, Any]) -> FirstCommit:
-    info, protocol, metadata = actions["commitInfo"], actions["protocol"], actions["metaData"]
-    try:
-        return FirstCommit(
-            columns=parse_log_schema(_parse_json(metadata["schemaString"], "schema")),
-            partition_columns=tuple(str(name) for name in metadata.get("partitionColumns") or ()),
-            protocol=Protocol(
-                min_reader_version=int(protocol["minReaderVersion"]),
-                min_writer_version=int(protocol["minWriterVersion"]),
-                reader_features=frozenset(_strings(protocol.get("readerFeatures"))),
-                writer_features=frozenset(_strings(protocol.get("writerFeatures"))),
-            ),
-            properties={str(k): str(v) for k, v in dict(metadata.get("configuration") or {}).items()},
-            domains=domains,
-            timestamp=int(info["inCommitTimestamp"]),
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as missing:
-        raise InvalidRequest(f"Version 0 in the log is not sound: {missing} is missing or misshapen.") from None
-
-
-def _strings(features: Iterable[object] | None) -> list[str]:
-    return [str(feature) for feature in features or ()]
 
 
 def _lower(names: Iterable[str]) -> list[str]:

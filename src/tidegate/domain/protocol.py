@@ -44,6 +44,29 @@ REQUIRED_PROPERTIES: Final[Mapping[str, str]] = {
 }
 """With the value each must have. `io.unitycatalog.tableId` is required too; its value is the table's id."""
 
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What a managed table has, and keeps after every update. `io.unitycatalog.tableId` is always a part of it."""
+
+    protocol: Protocol
+    properties: Mapping[str, str]
+
+
+FULL_CONTRACT: Final = Contract(REQUIRED_PROTOCOL, REQUIRED_PROPERTIES)
+"""Of every table that is created through Delta REST v1.0."""
+
+LEAST_CONTRACT: Final = Contract(
+    Protocol(
+        min_reader_version=3,
+        min_writer_version=7,
+        reader_features=frozenset({"catalogManaged", "vacuumProtocolCheck"}),
+        writer_features=frozenset({"catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"}),
+    ),
+    {"delta.enableInCommitTimestamps": "true"},
+)
+"""What specification v0.1.0 demands; the rest of the above it recommends."""
+
 SUGGESTED_PROPERTIES: Final[Mapping[str, str | None]] = {
     "delta.columnMapping.mode": "name",
     "delta.columnMapping.maxColumnId": None,
@@ -80,14 +103,30 @@ def check_protocol(protocol: Protocol) -> None:
         )
 
 
+def contract_met(*, protocol: Protocol, properties: Mapping[str, str]) -> Contract:
+    """The stronger contract, if it is met: whoever meets it may not fall behind it later."""
+    full = FULL_CONTRACT
+    met = (
+        full.protocol.reader_features <= protocol.reader_features
+        and full.protocol.writer_features <= protocol.writer_features
+        and full.properties.items() <= properties.items()
+    )
+    return full if met else LEAST_CONTRACT
+
+
 def check_managed_contract(
-    *, table_id: str, protocol: Protocol, properties: Mapping[str, str], domains: Mapping[str, object]
+    *,
+    table_id: str,
+    protocol: Protocol,
+    properties: Mapping[str, str],
+    domains: Mapping[str, object],
+    contract: Contract = FULL_CONTRACT,
 ) -> None:
     """Raises InvalidRequest naming the first thing that a managed table must have and this one lacks."""
     check_protocol(protocol)
-    _check_versions(protocol)
-    _check_features(protocol)
-    for key, value in required_properties(table_id).items():
+    _check_versions(protocol, contract.protocol)
+    _check_features(protocol, contract.protocol)
+    for key, value in {**contract.properties, TABLE_ID_PROPERTY: table_id}.items():
         if properties.get(key) != value:
             given = repr(properties[key]) if key in properties else "not set"
             raise InvalidRequest(f"A managed table needs the property {key}={value}; here it is {given}.")
@@ -101,8 +140,7 @@ def check_domain_features(protocol: Protocol, domains: Mapping[str, object]) -> 
             raise InvalidRequest(f"Domain metadata {domain!r} needs the writer feature {feature!r}.")
 
 
-def _check_versions(protocol: Protocol) -> None:
-    needed = REQUIRED_PROTOCOL
+def _check_versions(protocol: Protocol, needed: Protocol) -> None:
     if protocol.min_reader_version < needed.min_reader_version:
         raise InvalidRequest(
             f"A managed table needs min-reader-version {needed.min_reader_version} or higher, "
@@ -115,10 +153,10 @@ def _check_versions(protocol: Protocol) -> None:
         )
 
 
-def _check_features(protocol: Protocol) -> None:
-    missing = REQUIRED_PROTOCOL.reader_features - protocol.reader_features
+def _check_features(protocol: Protocol, needed: Protocol) -> None:
+    missing = needed.reader_features - protocol.reader_features
     if missing:
         raise InvalidRequest(f"A managed table needs the reader feature {min(missing)!r}.")
-    missing = REQUIRED_PROTOCOL.writer_features - protocol.writer_features
+    missing = needed.writer_features - protocol.writer_features
     if missing:
         raise InvalidRequest(f"A managed table needs the writer feature {min(missing)!r}.")

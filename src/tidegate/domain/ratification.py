@@ -18,6 +18,7 @@ from tidegate.domain.commits import Commit
 from tidegate.domain.errors import (
     BacklogFull,
     CommitVersionConflict,
+    CommitVersionGap,
     InvalidRequest,
     NoSuchTable,
     RequirementConflict,
@@ -26,7 +27,7 @@ from tidegate.domain.errors import (
 from tidegate.domain.names import TableName, Version
 from tidegate.domain.publishing import check_report, published_after
 from tidegate.domain.requirements import Requirements, check_etag
-from tidegate.domain.tables import Table, TableMetadata, TableType, check_metadata
+from tidegate.domain.tables import Table, TableMetadata, TableType, check_metadata, contract_of
 from tidegate.domain.uniform import check_uniform
 from tidegate.domain.updates import (
     Action,
@@ -109,7 +110,8 @@ def decide(table: Table, proposal: Proposal, *, ratified: Commit | None, limits:
         check_etag(proposal.requirements, table)
         _check_kind(table, proposal)
         if commit is not None and commit.version != table.latest + 1:
-            error = CommitVersionConflict(table=table.name, proposed=commit.version, latest=table.latest)
+            kind = CommitVersionConflict if commit.version <= table.latest else CommitVersionGap
+            error = kind(table=table.name, proposed=commit.version, latest=table.latest)
             return Conflict(table.latest, error)
         return Ratified(_apply(table, proposal, limits=limits, now=now), commit)
     except TidegateError as error:
@@ -166,7 +168,7 @@ def _apply(table: Table, proposal: Proposal, *, limits: Limits, now: int) -> Tab
         return table
     after = replace(table, **changes)
     if metadata is not table.metadata:
-        check_metadata(after)
+        check_metadata(after, contract_of(table))
     return after
 
 

@@ -21,11 +21,14 @@ from tidegate.domain.errors import InvalidRequest, UnsupportedTableFormat
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.protocol import (
     CLUSTERING_DOMAIN,
+    FULL_CONTRACT,
     ROW_TRACKING_DOMAIN,
+    Contract,
     Protocol,
     check_domain_features,
     check_managed_contract,
     check_protocol,
+    contract_met,
 )
 from tidegate.domain.uniform import Uniform
 
@@ -100,7 +103,12 @@ class StagingTable:
     created_at: int
 
 
-def check_metadata(table: Table) -> None:
+def contract_of(table: Table) -> Contract:
+    """What a managed table must keep: it was met when the table was made, and after every update since."""
+    return contract_met(protocol=table.metadata.protocol, properties=table.metadata.properties)
+
+
+def check_metadata(table: Table, contract: Contract = FULL_CONTRACT) -> None:
     """What must hold after every change: sound columns, and for managed tables the whole contract."""
     metadata = table.metadata
     check_columns(metadata.columns)
@@ -111,6 +119,7 @@ def check_metadata(table: Table) -> None:
             protocol=metadata.protocol,
             properties=metadata.properties,
             domains=metadata.domains,
+            contract=contract,
         )
     else:
         if "catalogManaged" in metadata.protocol.features():
@@ -135,22 +144,27 @@ _DERIVED = frozenset(
         "delta.lastCommitTimestamp",
     }
 )
-_FEATURE_PREFIX = "delta.feature."
+FEATURE_PREFIX = "delta.feature."
 
 
 def is_derived_property(key: str) -> bool:
     """Whether the catalog makes this key up itself. Nobody may send it."""
-    return key in _DERIVED or key.startswith(_FEATURE_PREFIX)
+    return key in _DERIVED or key.startswith(FEATURE_PREFIX)
+
+
+def protocol_properties(protocol: Protocol) -> dict[str, str]:
+    """The protocol as derived properties."""
+    versions = {
+        "delta.minReaderVersion": str(protocol.min_reader_version),
+        "delta.minWriterVersion": str(protocol.min_writer_version),
+    }
+    return versions | {FEATURE_PREFIX + feature: "supported" for feature in sorted(protocol.features())}
 
 
 def served_properties(table: Table) -> dict[str, str]:
     """The table's configuration and the derived keys, as both faces show them."""
     metadata = table.metadata
-    served = {**metadata.catalog_properties, **metadata.properties}
-    served["delta.minReaderVersion"] = str(metadata.protocol.min_reader_version)
-    served["delta.minWriterVersion"] = str(metadata.protocol.min_writer_version)
-    for feature in sorted(metadata.protocol.features()):
-        served[_FEATURE_PREFIX + feature] = "supported"
+    served = {**metadata.catalog_properties, **metadata.properties, **protocol_properties(metadata.protocol)}
     clustering = metadata.domains.get(CLUSTERING_DOMAIN)
     if clustering is not None:
         served["delta.clusteringColumns"] = json.dumps(clustering["clusteringColumns"], separators=(",", ":"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tidegate.domain.commits import check_timestamp
 from tidegate.domain.errors import InvalidRequest, RequirementConflict
 from tidegate.domain.locations import lies_under, normalize_location
 
@@ -51,6 +52,7 @@ def check_uniform(
         raise InvalidRequest(
             f"converted-delta-version must be the version of this commit, {version}, not {uniform.converted_version}."
         )
+    check_timestamp("converted-delta-timestamp", uniform.converted_timestamp)
     if version == 0 and uniform.base_converted_version is not None:
         raise InvalidRequest("base-converted-delta-version is sent with a new table, which has none. Leave it out.")
     _check_base(uniform, stored)

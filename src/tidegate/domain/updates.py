@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
+from tidegate.domain.clustering import is_list_of_paths
 from tidegate.domain.columns import StructType, log_schema
 from tidegate.domain.commits import Commit, check_commit, check_timestamp
 from tidegate.domain.errors import InvalidRequest
@@ -95,6 +96,22 @@ class RemoveProperties:
             return replace(metadata, catalog_properties=catalog)
         log = {k: v for k, v in metadata.properties.items() if k not in gone}
         return replace(metadata, properties=log, catalog_properties=catalog)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceProperties:
+    """The log's properties are these and no others. What exists only in the catalog is not the log's, and stays."""
+
+    action: ClassVar[str] = "replace-properties"
+    properties: Mapping[str, str]
+
+    def check(self) -> None:
+        check_property_keys("properties", self.properties)
+
+    def apply(self, metadata: TableMetadata, *, in_log: bool) -> TableMetadata:
+        _require_commit(self.action, in_log)
+        kept = {k: v for k, v in metadata.catalog_properties.items() if k not in self.properties}
+        return replace(metadata, properties=self.properties, catalog_properties=kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +200,7 @@ class RemoveDomainMetadata:
 MetadataAction: TypeAlias = (
     SetProperties
     | RemoveProperties
+    | ReplaceProperties
     | SetProtocol
     | SetColumns
     | SetPartitionColumns
@@ -258,25 +276,15 @@ def check_domains(domains: Mapping[str, Mapping[str, Any]]) -> None:
             raise InvalidRequest("A domain of domain metadata has an empty name.")
         check_nesting(configuration, f"The domain metadata {domain}")
     clustering = domains.get(CLUSTERING_DOMAIN)
-    if clustering is not None and not _is_list_of_paths(clustering.get("clusteringColumns")):
+    if clustering is not None and not is_list_of_paths(clustering.get("clusteringColumns")):
         raise InvalidRequest(f"{CLUSTERING_DOMAIN} needs clusteringColumns, a list of column paths.")
     row_tracking = domains.get(ROW_TRACKING_DOMAIN)
     if row_tracking is not None and not _is_long(row_tracking.get("rowIdHighWaterMark")):
         raise InvalidRequest(f"{ROW_TRACKING_DOMAIN} needs rowIdHighWaterMark, a whole number of 64 bits.")
 
 
-def _is_list_of_paths(value: object) -> bool:
-    return isinstance(value, list) and all(_is_path(path) for path in cast("list[object]", value))
-
-
 def _is_long(value: object) -> bool:
     return type(value) is int and -(2**63) <= value < 2**63
-
-
-def _is_path(value: object) -> bool:
-    if not isinstance(value, list) or not value:
-        return False
-    return all(isinstance(part, str) for part in cast("list[object]", value))
 
 
 def _require_commit(action: str, in_log: bool) -> None:

@@ -112,7 +112,7 @@ class App:
             caller=caller,
             path=match.path,
             query=None if endpoint.query is None else read_query(scope["query_string"], endpoint.query),
-            body=None if endpoint.body is None else await self._body(scope, receive, endpoint.body),
+            body=None if endpoint.body is None else await self._body(scope, receive, endpoint),
         )
         answer = await endpoint.handler(call)
         if endpoint.answer is None:
@@ -142,9 +142,11 @@ class App:
             case allowed:
                 raise MethodNotAllowed(method, allowed)
 
-    async def _body(self, scope: Scope, receive: Receive, type: type) -> Any:
+    async def _body(self, scope: Scope, receive: Receive, endpoint: Endpoint) -> Any:
         body = await read_body(receive, scope["headers"], bytes_max=self._body_bytes_max)
-        return decode_body(body, type)
+        if endpoint.body is None or not (body or endpoint.body_required):
+            return None
+        return decode_body(body, endpoint.body)
 
     async def _refuse(self, scope: Scope, send: Send, error: TidegateError) -> None:
         face = next((face for face in self._faces if scope["path"].startswith(face.root)), self._faces[-1])

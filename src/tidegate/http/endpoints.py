@@ -51,6 +51,7 @@ class Endpoint:
     summary: str
     handler: Handler
     body: type | None = None
+    body_required: bool = True
     query: type | None = None
     answer: type | None = None
     """None: the answer has no body."""

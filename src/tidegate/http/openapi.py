@@ -75,7 +75,10 @@ def _operation(endpoint: Endpoint, by_type: dict[type, Any]) -> dict[str, Any]:
         "responses": _responses(endpoint, by_type),
     }
     if endpoint.body is not None:
-        operation["requestBody"] = {"required": True, "content": _json(by_type[endpoint.body])}
+        operation["requestBody"] = {
+            "required": endpoint.body_required,
+            "content": _json(by_type[endpoint.body]),
+        }
     return operation
 
 

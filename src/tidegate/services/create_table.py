@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from tidegate.domain.commits import check_timestamp
 from tidegate.domain.errors import InvalidRequest, NoSuchStagingTable, PermissionDenied, TableAlreadyExists
-from tidegate.domain.first_commit import check_agreement, parse_first_commit
+from tidegate.domain.first_commit import FirstCommit, check_agreement, parse_first_commit
 from tidegate.domain.locations import normalize_location
 from tidegate.domain.names import TableId, TableName, Version, check_name
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
+from tidegate.domain.protocol import FULL_CONTRACT, Contract
 from tidegate.domain.tables import DELTA, StagingTable, Table, TableMetadata, TableType, check_metadata
 from tidegate.domain.uniform import Uniform, check_uniform
 from tidegate.domain.updates import check_domains, check_property_keys
@@ -32,6 +33,8 @@ class Creation:
     timestamp: int
     """Of version 0."""
     uniform: Uniform | None
+    contract: Contract = FULL_CONTRACT
+    """What the API that the table is created through demands of it."""
 
 
 async def create_table(env: Environment, caller: Principal, creation: Creation) -> Table:
@@ -46,27 +49,44 @@ async def create_table(env: Environment, caller: Principal, creation: Creation) 
 
 
 async def _finish_staging(env: Environment, caller: Principal, creation: Creation) -> Table:
-    location = normalize_location(creation.location)
+    staging = await find_staging(env, caller, creation.name, creation.location)
+    table = new_table(env, caller, creation, id=staging.id, location=staging.location)
+    # Each commit of a UniForm table carries what was converted, and so does its creation.
+    check_uniform(
+        creation.uniform, properties=creation.metadata.properties, location=table.location, version=0, stored=None
+    )
+    log = await read_first_commit(env, table.location)
+    check_agreement(creation.metadata, timestamp=creation.timestamp, log=log)
+    await finish_staging(env, table)
+    return table
+
+
+async def find_staging(env: Environment, caller: Principal, name: TableName, location: str) -> StagingTable:
+    """The staging table that the caller may finish under this name, at this location."""
+    normal = normalize_location(location)
 
     def look(uow: UnitOfWork) -> StagingTable:
-        uow.schemas.get(creation.name.parent)
-        staging = _find_staging(uow, location)
-        if uow.tables.exists(creation.name):
-            raise TableAlreadyExists(creation.name)
+        uow.schemas.get(name.parent)
+        staging = _find_staging(uow, normal)
+        if uow.tables.exists(name):
+            raise TableAlreadyExists(name)
         return staging
 
     staging = await env.database.read(look)
-    _check_staging(staging, caller, creation)
-    table = _new_table(env, caller, creation, id=staging.id, location=staging.location)
-    await _check_first_commit(env, table, creation)
+    if staging.created_by != caller.name:
+        raise PermissionDenied(f"The staging table at {staging.location} was made by somebody else. Stage your own.")
+    if staging.name != name:
+        raise InvalidRequest(f"The staging table at {staging.location} was made for {staging.name}, not for {name}.")
+    return staging
 
+
+async def finish_staging(env: Environment, table: Table) -> None:
     def finish(uow: UnitOfWork) -> None:
         # Taken away and put in place together: of two that finish at once, one finds nothing to take.
-        uow.staging_tables.remove(_find_staging(uow, location))
-        uow.tables.add(table, uow.schemas.get(creation.name.parent))
+        uow.staging_tables.remove(_find_staging(uow, table.location))
+        uow.tables.add(table, uow.schemas.get(table.name.parent))
 
     await env.database.write(finish)
-    return table
 
 
 def _find_staging(uow: UnitOfWork, location: str) -> StagingTable:
@@ -79,30 +99,21 @@ def _find_staging(uow: UnitOfWork, location: str) -> StagingTable:
     raise NoSuchStagingTable(f"There is no staging table at {location}. Stage the table and use the location it gets.")
 
 
-def _check_staging(staging: StagingTable, caller: Principal, creation: Creation) -> None:
-    if staging.created_by != caller.name:
-        raise PermissionDenied(f"The staging table at {staging.location} was made by somebody else. Stage your own.")
-    if staging.name != creation.name:
-        raise InvalidRequest(
-            f"The staging table at {staging.location} was made for {staging.name}, not for {creation.name}."
-        )
-
-
-async def _check_first_commit(env: Environment, table: Table, creation: Creation) -> None:
-    content = await env.delta_logs.read_published(table.location, Version(0))
+async def read_first_commit(env: Environment, location: str) -> FirstCommit:
+    content = await env.delta_logs.read_published(location, Version(0))
     if content is None:
         raise InvalidRequest(
-            f"There is no _delta_log/{0:020}.json at {table.location}. Write version 0 before you create the table."
+            f"There is no _delta_log/{0:020}.json at {location}. Write version 0 before you create the table."
         )
     # A version 0 with many files takes a while to read: not on the thread that answers everybody.
-    log = await asyncio.to_thread(parse_first_commit, content)
-    check_agreement(creation.metadata, timestamp=creation.timestamp, log=log)
+    return await asyncio.to_thread(parse_first_commit, content)
 
 
 async def _register_external(env: Environment, caller: Principal, creation: Creation) -> Table:
     """Its log belongs to somebody else: it is neither read nor written here."""
     location = external_place(env, creation.location)
-    table = _new_table(env, caller, creation, id=TableId(env.new_id()), location=location)
+    table = new_table(env, caller, creation, id=TableId(env.new_id()), location=location)
+    check_uniform(creation.uniform, properties=creation.metadata.properties, location=location, version=0, stored=None)
 
     def register(uow: UnitOfWork) -> None:
         schema = uow.schemas.get(creation.name.parent)
@@ -113,7 +124,7 @@ async def _register_external(env: Environment, caller: Principal, creation: Crea
     return table
 
 
-def _new_table(env: Environment, caller: Principal, creation: Creation, *, id: TableId, location: str) -> Table:
+def new_table(env: Environment, caller: Principal, creation: Creation, *, id: TableId, location: str) -> Table:
     now = env.clock()
     table = Table(
         id=id,
@@ -136,6 +147,5 @@ def _new_table(env: Environment, caller: Principal, creation: Creation, *, id: T
         unpublished=(),
         uniform=creation.uniform,
     )
-    check_metadata(table)
-    check_uniform(creation.uniform, properties=creation.metadata.properties, location=location, version=0, stored=None)
+    check_metadata(table, creation.contract)
     return table

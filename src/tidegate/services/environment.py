@@ -26,6 +26,7 @@ class Environment:
     """Where managed tables go whose schema and catalog name no place of their own; in normal form."""
     staging_tables_max: int
     page_size_max: int
+    commits_page_size_max: int
 
     def authorize(self, caller: Principal, operation: Operation, on: str | SchemaName | TableName) -> None:
         self.authorizer.require(caller, Question(operation, on))

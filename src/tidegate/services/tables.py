@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.domain.errors import TableAlreadyExists
+from tidegate.domain.errors import NoSuchTable, TableAlreadyExists
 from tidegate.domain.names import SchemaName, TableName, check_name
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
@@ -12,9 +12,13 @@ from tidegate.services.paging import Page, PageRequest, read_page
 
 
 async def get_table(env: Environment, caller: Principal, name: TableName) -> Table:
-    """Any table, whatever its format."""
+    """Any table, whatever its format. Where there is none, the error says whether it is the catalog that is missing."""
     env.authorize(caller, Operation.READ_TABLE, name)
-    return await env.database.table(name)
+    try:
+        return await env.database.table(name)
+    except NoSuchTable:
+        await env.database.read(lambda uow: uow.schemas.get(name.parent))
+        raise
 
 
 async def list_tables(env: Environment, caller: Principal, schema: SchemaName, page: PageRequest) -> Page[Table]:

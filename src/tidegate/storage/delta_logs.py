@@ -31,6 +31,9 @@ class ObjectStoreDeltaLogs:
     async def read_published(self, location: str, version: Version) -> bytes | None:
         return await self._read(location, f"{_LOG}/{published_name(version)}")
 
+    async def read_staged(self, location: str, commit: Commit) -> bytes | None:
+        return await self._read(location, f"{_LOG}/_staged_commits/{commit.file_name}")
+
     async def find_published(self, location: str, version: Version) -> PublishedFile | None:
         store = _open(location)
         if store is None:

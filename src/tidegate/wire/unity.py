@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class CreateCatalog(Struct, frozen=True):
@@ -110,6 +111,43 @@ class SentColumn(Struct, frozen=True):
     partition_index: Int32 | None = None
 
 
+class CreateStagingTable(Struct, frozen=True):
+    name: str
+    catalog_name: str
+    schema_name: str
+
+
+class StagingTableInfo(Struct, frozen=True):
+    name: str
+    catalog_name: str
+    schema_name: str
+    id: str
+    staging_location: str
+
+
+class CreateTable(Struct, frozen=True):
+    name: str
+    catalog_name: str
+    schema_name: str
+    table_type: Literal["MANAGED", "EXTERNAL"]
+    data_source_format: str
+    storage_location: str
+    columns: list[SentColumn] | None = None
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+
+
+class Iceberg(Struct, frozen=True, omit_defaults=True):
+    metadata_location: str
+    converted_delta_version: Int64
+    converted_delta_timestamp: str
+    base_converted_delta_version: Int64 | None = None
+
+
+class Uniform(Struct, frozen=True):
+    iceberg: Iceberg | None = None
+
+
 class TableInfo(Struct, frozen=True):
     name: str
     catalog_name: str
@@ -126,6 +164,7 @@ class TableInfo(Struct, frozen=True):
     updated_at: int
     updated_by: str
     table_id: str
+    uniform: Uniform | UnsetType = UNSET
 
 
 class TableList(Struct, frozen=True):

@@ -12,7 +12,9 @@ TIDEGATE = Face(
     codes={
         **UNITY.codes,
         errors.UnsupportedTableFormat: ErrorCode(400, "UNSUPPORTED_TABLE_FORMAT"),
-        # A taken name is a conflict, as everywhere but in that API.
+        # Conflicts are conflicts, as everywhere but in that API.
+        errors.CommitVersionGap: ErrorCode(409, "ALREADY_EXISTS"),
+        errors.RequirementConflict: ErrorCode(409, "ABORTED"),
         errors.AlreadyExists: ErrorCode(409, "RESOURCE_ALREADY_EXISTS"),
         errors.CatalogAlreadyExists: ErrorCode(409, "CATALOG_ALREADY_EXISTS"),
         errors.SchemaAlreadyExists: ErrorCode(409, "SCHEMA_ALREADY_EXISTS"),

@@ -29,7 +29,9 @@ UNITY = Face(
         errors.SchemaAlreadyExists: ErrorCode(400, "SCHEMA_ALREADY_EXISTS"),
         errors.TableAlreadyExists: ErrorCode(400, "TABLE_ALREADY_EXISTS"),
         errors.CommitVersionConflict: ErrorCode(409, "ALREADY_EXISTS"),
-        errors.RequirementConflict: ErrorCode(409, "ABORTED"),
+        # A version that nobody holds is an invalid one in this API. Its clients rebase and retry after a 409 only.
+        errors.CommitVersionGap: ErrorCode(400, "INVALID_PARAMETER_VALUE"),
+        errors.RequirementConflict: ErrorCode(400, "INVALID_PARAMETER_VALUE"),
         faces.BodyTooLarge: ErrorCode(413, "REQUEST_TOO_LARGE"),
         errors.BacklogFull: ErrorCode(429, "RESOURCE_EXHAUSTED"),
         errors.TooManyRequests: ErrorCode(429, "TOO_MANY_REQUESTS"),

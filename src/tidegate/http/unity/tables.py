@@ -1,16 +1,45 @@
-"""Tables, as the old API shows them."""
+"""Tables, as the old API makes and shows them."""
 
 from __future__ import annotations
 
+import json
+
+from msgspec import UNSET
+
 from tidegate.domain import errors
-from tidegate.domain.names import SchemaName, parse_table_name
-from tidegate.domain.tables import Table, served_properties
+from tidegate.domain.names import SchemaName, TableName, parse_table_name
+from tidegate.domain.stated_properties import CLUSTERING_PROPERTY, clustering_shown
+from tidegate.domain.tables import Table, TableType, served_properties
 from tidegate.http.endpoints import Call, Endpoint
-from tidegate.http.unity.columns import from_columns
+from tidegate.http.unity.columns import from_columns, to_stated
 from tidegate.http.unity.face import UNITY
+from tidegate.http.unity.uniform import from_uniform
 from tidegate.services import tables
+from tidegate.services.create_stated_table import StatedTable, create_stated_table
 from tidegate.services.paging import PageRequest
+from tidegate.services.stage_table import stage_table
 from tidegate.wire import unity as wire
+
+
+async def stage(call: Call) -> wire.StagingTableInfo:
+    body: wire.CreateStagingTable = call.body
+    name = TableName(body.catalog_name, body.schema_name, body.name)
+    staging = await stage_table(call.env, call.caller, name)
+    return wire.StagingTableInfo(body.name, body.catalog_name, body.schema_name, staging.id, staging.location)
+
+
+async def create(call: Call) -> wire.TableInfo:
+    body: wire.CreateTable = call.body
+    stated = StatedTable(
+        name=TableName(body.catalog_name, body.schema_name, body.name),
+        type=TableType(body.table_type),
+        format=body.data_source_format,
+        location=body.storage_location,
+        columns=None if body.columns is None else to_stated(body.columns),
+        properties=body.properties,
+        comment=body.comment,
+    )
+    return from_table(await create_stated_table(call.env, call.caller, stated))
 
 
 async def list_all(call: Call) -> wire.TableList:
@@ -43,17 +72,50 @@ def from_table(table: Table) -> wire.TableInfo:
         columns=from_columns(table.metadata.columns, table.metadata.partition_columns),
         storage_location=table.location,
         comment=table.metadata.comment,
-        properties=served_properties(table),
+        properties=_properties(table),
         owner=table.owner,
         created_at=table.created_at,
         created_by=table.created_by,
         updated_at=table.updated_at,
         updated_by=table.updated_by,
         table_id=table.id,
+        uniform=UNSET if table.uniform is None else from_uniform(table.uniform),
     )
 
 
+def _properties(table: Table) -> dict[str, str]:
+    """As in Delta REST v1.0, and the clustering columns also under the name that this API has for them."""
+    served, clustering = served_properties(table), clustering_shown(table.metadata)
+    if clustering is not None:
+        served[CLUSTERING_PROPERTY] = json.dumps(clustering, separators=(",", ":"))
+    return served
+
+
+_STAGING_ERRORS = (errors.InvalidRequest, errors.NoSuchCatalog, errors.NoSuchSchema, errors.TableAlreadyExists)
+
 ENDPOINTS: list[Endpoint] = [
+    Endpoint(
+        UNITY,
+        "POST",
+        "/staging-tables",
+        "stageTable",
+        "Get an id and a location for a managed table that is about to be made.",
+        stage,
+        body=wire.CreateStagingTable,
+        answer=wire.StagingTableInfo,
+        errors=(*_STAGING_ERRORS, errors.BacklogFull),
+    ),
+    Endpoint(
+        UNITY,
+        "POST",
+        "/tables",
+        "registerTable",
+        "Finish a staging table whose version 0 is written, or register an external table.",
+        create,
+        body=wire.CreateTable,
+        answer=wire.TableInfo,
+        errors=(*_STAGING_ERRORS, errors.NoSuchStagingTable),
+    ),
     Endpoint(
         UNITY,
         "GET",
@@ -73,7 +135,7 @@ ENDPOINTS: list[Endpoint] = [
         "Get a table.",
         get,
         answer=wire.TableInfo,
-        errors=(errors.InvalidRequest, errors.NoSuchTable),
+        errors=(errors.InvalidRequest, errors.NoSuchCatalog, errors.NoSuchSchema, errors.NoSuchTable),
     ),
     Endpoint(
         UNITY,

@@ -1,0 +1,35 @@
+"""A table that is named by its id and its location, as specification v0.1.0 does it."""
+
+from __future__ import annotations
+
+import re
+
+from tidegate.domain.errors import InvalidRequest, NoSuchTable
+from tidegate.domain.locations import normalize_location
+from tidegate.domain.names import TableId
+from tidegate.domain.privileges import Operation, Principal
+from tidegate.domain.tables import Table
+from tidegate.services.environment import Environment
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+async def identified_table(
+    env: Environment, caller: Principal, operation: Operation, *, table_id: str, location: str
+) -> Table:
+    """The table, if the caller may do this to it and it is where the caller thinks it is."""
+    if not _UUID.fullmatch(table_id):
+        raise InvalidRequest(f"table_id {table_id[:100]!r} is not a UUID. Send the table's id.")
+    try:
+        table = await env.database.read(lambda uow: uow.tables.get_by_id(TableId(table_id.lower())))
+    except NoSuchTable as missing:
+        # Who may not see it cannot tell a table that is hidden from one that is not there.
+        env.authorize(caller, operation, f"the table with id {table_id}")
+        raise missing
+    env.authorize(caller, operation, table.name)
+    if normalize_location(location) != table.location:
+        raise InvalidRequest(
+            f"table_uri {location[:200]!r} is not where the table with id {table_id} is: {table.location}. "
+            "Get the table anew."
+        )
+    return table

@@ -1,0 +1,93 @@
+"""A commit through the Unity Catalog API: by the table's id, its metadata as a desired final state.
+
+It comes to the same update as in Delta REST v1.0. Before that the staged file is read, because this API cannot say all
+that a commit changes; see `domain/desired_metadata.py`. A file that is not there says nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from tidegate.domain.commits import Commit, check_commit
+from tidegate.domain.desired_metadata import DesiredMetadata, metadata_actions
+from tidegate.domain.errors import InvalidRequest, NoSuchTable
+from tidegate.domain.names import Version
+from tidegate.domain.privileges import Operation, Principal
+from tidegate.domain.requirements import AssertTableId
+from tidegate.domain.table_actions import TableActions, check_storable, parse_table_actions
+from tidegate.domain.tables import Table, TableType
+from tidegate.domain.uniform import Uniform
+from tidegate.domain.updates import Action, AddCommit, ReportPublished
+from tidegate.services.environment import Environment
+from tidegate.services.identified_table import identified_table
+from tidegate.services.update_table import update_table
+
+ATTEMPTS_MAX = 3
+"""An update goes to a name, and somebody may rename the table between finding its name and updating it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    table_id: str
+    location: str
+    commit: Commit | None
+    published: Version | None
+    desired: DesiredMetadata | None
+    uniform: Uniform | None
+
+
+async def write_commit(env: Environment, caller: Principal, request: CommitRequest) -> None:
+    _check_shape(request)
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        table = await identified_table(
+            env, caller, Operation.MODIFY_TABLE, table_id=request.table_id, location=request.location
+        )
+        actions = await _actions(env, table, request)
+        try:
+            await update_table(env, caller, table.name, requirements=[AssertTableId(table.id)], actions=actions)
+            return
+        except NoSuchTable:
+            if attempt == ATTEMPTS_MAX:
+                raise
+
+
+def _check_shape(request: CommitRequest) -> None:
+    if request.commit is None:
+        if request.published is None:
+            raise InvalidRequest(
+                "The request holds neither commit_info nor latest_published_version. Send one of them."
+            )
+        for part, value in (("metadata", request.desired), ("uniform", request.uniform)):
+            if value is not None:
+                raise InvalidRequest(f"{part} changes with a commit only. Send it together with commit_info.")
+        return
+    # Before anything is read by that name.
+    check_commit(request.commit)
+
+
+async def _actions(env: Environment, table: Table, request: CommitRequest) -> list[Action]:
+    actions: list[Action] = []
+    if request.published is not None:
+        actions.append(ReportPublished(request.published))
+    if request.commit is not None:
+        actions.append(AddCommit(request.commit, request.uniform))
+        # A version that is taken is a conflict or was sent again; neither changes metadata.
+        if request.commit.version > table.latest and table.type is TableType.MANAGED:
+            staged = await _read_staged(env, table, request.commit)
+            actions += metadata_actions(table.metadata, request.desired, staged)
+    return actions
+
+
+async def _read_staged(env: Environment, table: Table, commit: Commit) -> TableActions | None:
+    content = await env.delta_logs.read_staged(table.location, commit)
+    if content is None:
+        return None
+    # It may speak of very many files: not on the thread that answers everybody.
+    return await asyncio.to_thread(_parse, content)
+
+
+def _parse(content: bytes) -> TableActions:
+    actions = parse_table_actions(content, what="the staged commit")
+    check_storable(actions, what="the staged commit")
+    return actions
