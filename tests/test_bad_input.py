@@ -125,7 +125,7 @@ def _map(key: Any, value: Any) -> dict[str, Any]:
 WIDE = _columns(
     ("id", "long"), ("name", "string"), ("a", _array("string")), ("m", _map("string", "long")), ("s", COLUMNS)
 )
-HISTOGRAM = {"sorted-bin-boundaries": [0, 10], "file-counts": [1, 2], "total-bytes": [3, 40], "commit-version": 1}
+HISTOGRAM = {"sorted-bin-boundaries": [0, 10], "file-counts": [1, 2], "total-bytes": [3, 40], "commit-version": 0}
 COUNTS = [
     *(f"num-{what}-{done}" for what in ("files", "bytes") for done in ("added", "removed")),
     *(f"num-rows-{done}" for done in ("inserted", "removed", "updated")),

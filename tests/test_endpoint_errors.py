@@ -78,6 +78,8 @@ class Scene:
             http.get(url("listTables"), params=names),
             self.table.lake.load(self.table.name),
             http.get(url("getStagingTableCredentials", table_id=self.draft.id)),
+            http.get(url("getMetrics", full_name=self.full_name)),
+            http.get(url("getPermissions", securable_type="table", full_name=self.full_name)),
         ]
         return [(answer.status_code, answer.json()) for answer in answers]
 
@@ -195,6 +197,15 @@ SOUND: dict[str, MakeAsk] = {
     "getCommitsPreview": lambda s: Ask(body=_identity(s)),
     "writeCommit": lambda s: Ask(body={**_identity(s), "commit_info": _commit_info(s)}),
     "writeCommitPreview": lambda s: Ask(body={**_identity(s), "commit_info": _commit_info(s)}),
+    "writeMetrics": lambda s: Ask(body={**_identity(s), "report": {"commit_report": {"commit_version": 1}}}),
+    "getMetrics": lambda s: Ask({"full_name": s.full_name}),
+    "generateTemporaryTableCredentials": lambda s: Ask(body={"table_id": s.table.id, "operation": "READ_WRITE"}),
+    "generateTemporaryPathCredentials": lambda s: Ask(body={"url": "file:///data/t", "operation": "PATH_READ"}),
+    "getPermissions": lambda s: Ask({"securable_type": "table", "full_name": s.full_name}),
+    "updatePermissions": lambda s: Ask(
+        {"securable_type": "table", "full_name": s.full_name},
+        body={"changes": [{"principal": "ada", "add": ["SELECT", "MODIFY"], "remove": []}]},
+    ),
 }
 """For each endpoint a request that succeeds."""
 
@@ -235,6 +246,10 @@ def _with_wrong_etag(scene: Scene) -> dict[str, Any]:
 
 def _info_of(version: int) -> Callable[[Scene], dict[str, Any]]:
     return lambda s: {"commit_info": _commit_info(s, version=version, file_name=file_name(version))}
+
+
+def _report_of(version: int) -> dict[str, Any]:
+    return {"report": {"commit_report": {"commit_version": version, "num_files_added": 1}}}
 
 
 def _converted_from_nowhere(scene: Scene) -> dict[str, Any]:
@@ -384,6 +399,33 @@ OWN_CASES: dict[Pair, Case] = {
             (errors.OutcomeUnknown, {}, "forgetful"),
         )
     },
+    ("writeMetrics", errors.InvalidRequest): Case(but("writeMetrics", body=_report_of(2))),
+    ("writeMetrics", errors.NoSuchTable): Case(but("writeMetrics", body={"table_id": str(uuid.UUID(int=0))})),
+    ("getMetrics", errors.InvalidRequest): Case(but("getMetrics", query={"page_token": "!"})),
+    ("getMetrics", errors.NoSuchTable): Case(but("getMetrics", path={"full_name": "main.default.absent"})),
+    ("generateTemporaryTableCredentials", errors.InvalidRequest): Case(
+        but("generateTemporaryTableCredentials", body={"table_id": "t"})
+    ),
+    ("generateTemporaryTableCredentials", errors.NoSuchTable): Case(
+        but("generateTemporaryTableCredentials", body={"table_id": str(uuid.UUID(int=0))})
+    ),
+    ("generateTemporaryPathCredentials", errors.InvalidRequest): Case(
+        but("generateTemporaryPathCredentials", body={"url": "data/t"})
+    ),
+    ("generateTemporaryPathCredentials", errors.Unavailable): Case(
+        SOUND["generateTemporaryPathCredentials"], "storeless"
+    ),
+    **{
+        (name, error): Case(but(name, path=path))
+        for name in ("getPermissions", "updatePermissions")
+        for error, path in (
+            (errors.InvalidRequest, {"securable_type": "volume"}),
+            (errors.NoSuchCatalog, {"securable_type": "catalog", "full_name": "absent"}),
+            (errors.NoSuchSchema, {"securable_type": "schema", "full_name": "main.absent"}),
+            (errors.NoSuchTable, {"full_name": "main.default.absent"}),
+        )
+    },
+    ("updatePermissions", errors.BacklogFull): Case(SOUND["updatePermissions"], "narrow"),
     # A commit alone would be one whose outcome is unknown; the report makes the server read first.
     ("updateTable", errors.Unavailable): Case(
         but("updateTable", body=_updates(lambda s: [add_commit(s.commit), report(1)])), "broken"
@@ -522,7 +564,7 @@ def places(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> I
 def special_apps(settings: Settings) -> dict[str, App]:
     """Applications on the database of the plain server."""
     guarded = build_server(settings, authenticator=Callers())
-    narrow = replace(settings, staging_tables_max=1, unpublished_commits_max=1)
+    narrow = replace(settings, staging_tables_max=1, unpublished_commits_max=1, grants_max=1)
     crowded = replace(settings, requests_in_flight_max=1)
     return {
         "guarded": guarded.app,
@@ -635,7 +677,7 @@ def test_a_staging_table_is_for_the_principal_that_staged_it(places: Places, nam
     check_error(refused, BY_NAME[name], errors.PermissionDenied)
 
 
-@pytest.mark.parametrize("name", ["loadTable", "getTable", "getTableCredentials", "getTimeline"])
+@pytest.mark.parametrize("name", ["loadTable", "getTable", "getTableCredentials", "getTimeline", "getMetrics"])
 def test_a_colleague_with_the_right_sees_what_a_stranger_does_not(places: Places, name: str) -> None:
     seen = places.send(BY_NAME[name], Case(SOUND[name], "guarded", token="colleague"))
     assert seen.status_code == 200, seen.text

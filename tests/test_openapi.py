@@ -53,13 +53,18 @@ ABOUT_WHAT_EXISTS = schemathesis.openapi.from_dict(
     operation_id=[
         *NESTED,
         "createStagingTable",
+        "generateTemporaryPathCredentials",
+        "generateTemporaryTableCredentials",
         "getCommits",
+        "getMetrics",
         "getTableCredentials",
         "getTimeline",
         "listSchemas",
         "listTables",
         "reportMetrics",
         "stageTable",
+        "updatePermissions",
+        "writeMetrics",
     ]
 )
 """Those that look further into a request once the things that it names are there, and that do not take them away."""
@@ -175,7 +180,12 @@ def test_a_request_about_things_that_exist_gets_a_documented_answer(case: schema
 def point_at(case: schemathesis.Case, table: LakeTable) -> None:
     """Makes a generated request one about this table, or about a new one beside it, and leaves the rest as it is."""
     kept = dict.fromkeys(("catalog", "schema", "table", "catalog_name", "schema_name"), "kept")
-    kept |= {"full_name": "kept.kept.kept", "table_id": table.id, "table_uri": table.location}
+    kept |= {
+        "securable_type": "table",
+        "full_name": "kept.kept.kept",
+        "table_id": table.id,
+        "table_uri": table.location,
+    }
     for given in (case.path_parameters, case.query, case.body):
         if isinstance(given, dict):
             given.update({name: value for name, value in kept.items() if name in given})

@@ -67,7 +67,7 @@ class Replay:
         if path.endswith("/tables") and body is not None:
             return self._create(line)
         if path.endswith("/metrics"):
-            body = {**body, "table-id": self._table(path.removesuffix("/metrics")).draft.id}
+            body = self._metrics(self._table(path.removesuffix("/metrics")), body)
         elif body is not None:
             return self._update(line)
         return self._send(line, body)
@@ -77,6 +77,12 @@ class Replay:
         path = path.replace("/unity.default", f"/{self.catalog}.default")
         query = (line["query"] or "").replace("catalog_name=unity", f"catalog_name={self.catalog}")
         return self.http.request(line["method"], f"{UNITY}{path}" + (f"?{query}" if query else ""), json=body)
+
+    def _metrics(self, table: ReplayedTable, recorded: dict[str, Any]) -> dict[str, Any]:
+        """About the latest version here: the recording leaves some commits out, and counts on behind them."""
+        body = json.loads(json.dumps({**recorded, "table-id": table.draft.id}))
+        body["report"]["commit-report"]["file-size-histogram"]["commit-version"] = table.latest
+        return body
 
     def _stage(self, line: dict[str, Any]) -> httpx.Response:
         response = self._send(line, line["request"])

@@ -397,7 +397,7 @@ def test_the_client_reports_metrics(server: ServerProcess, lake: Lake, unique: s
     async def story(client: ApiClient) -> None:
         table = await created_table(client, lake, unique)
         sizes = histogram(
-            sorted_bin_boundaries=[0, 8192], file_counts=[1, 2], total_bytes=[100, 20_000], commit_version=1
+            sorted_bin_boundaries=[0, 8192], file_counts=[1, 2], total_bytes=[100, 20_000], commit_version=0
         )
         sent = commit_report(num_files_added=3, num_bytes_added=20_100, num_rows_inserted=7, file_size_histogram=sizes)
         whole = model("DeltaReportMetricsRequestReport")(commit_report=sent)

@@ -21,11 +21,15 @@ from tidegate.http.delta.endpoints import ENDPOINTS as DELTA_ENDPOINTS
 from tidegate.http.delta.face import DELTA
 from tidegate.http.endpoints import Endpoint
 from tidegate.http.extensions.face import TIDEGATE
+from tidegate.http.extensions.metrics import ENDPOINTS as METRICS_ENDPOINTS
 from tidegate.http.extensions.timeline import ENDPOINTS as TIMELINE_ENDPOINTS
 from tidegate.http.faces import Face
 from tidegate.http.unity.catalogs import ENDPOINTS as CATALOG_ENDPOINTS
 from tidegate.http.unity.commits import ENDPOINTS as COMMIT_ENDPOINTS
+from tidegate.http.unity.credentials import ENDPOINTS as CREDENTIAL_ENDPOINTS
 from tidegate.http.unity.face import UNITY
+from tidegate.http.unity.metrics import ENDPOINTS as REPORT_ENDPOINTS
+from tidegate.http.unity.permissions import ENDPOINTS as PERMISSION_ENDPOINTS
 from tidegate.http.unity.schemas import ENDPOINTS as SCHEMA_ENDPOINTS
 from tidegate.http.unity.tables import ENDPOINTS as TABLE_ENDPOINTS
 from tidegate.services.environment import Environment
@@ -42,7 +46,11 @@ ENDPOINTS: list[Endpoint] = [
     *SCHEMA_ENDPOINTS,
     *TABLE_ENDPOINTS,
     *COMMIT_ENDPOINTS,
+    *REPORT_ENDPOINTS,
+    *CREDENTIAL_ENDPOINTS,
+    *PERMISSION_ENDPOINTS,
     *TIMELINE_ENDPOINTS,
+    *METRICS_ENDPOINTS,
 ]
 FACES: list[Face] = [DELTA, UNITY, TIDEGATE]
 """The last one also answers where nothing is served."""
@@ -87,6 +95,8 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         staging_tables_max=settings.staging_tables_max,
         page_size_max=settings.page_size_max,
         commits_page_size_max=settings.commits_page_size_max,
+        metrics_history_max=settings.metrics_history_max,
+        grants_max=settings.grants_max,
     )
 
     async def start() -> None:

@@ -67,6 +67,12 @@ class Settings:
         low=1,
         high=100_000,
     )
+    metrics_history_max: int = _setting(
+        100, "Commit reports that are kept of one table; the oldest versions are forgotten.", low=1, high=10_000
+    )
+    grants_max: int = _setting(
+        10_000, "Privileges that may be granted on one object; beyond it granting gets a 429.", low=1, high=1_000_000
+    )
     read_connections: int = _setting(4, "Database connections, and threads, that read.", low=1, high=256)
     shutdown_seconds_max: int = _setting(30, "How long a stopping server waits for requests in flight.", low=1)
 

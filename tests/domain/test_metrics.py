@@ -1,4 +1,4 @@
-"""Commit reports: the shape of the histogram of file sizes."""
+"""Commit reports: the shape of the histogram of file sizes, and which version a report is about."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.domain.builders import external_table, managed_table
 from tidegate.domain.errors import InvalidRequest
-from tidegate.domain.metrics import FileSizeHistogram, check_histogram
+from tidegate.domain.metrics import BINS_MAX, CommitReport, FileSizeHistogram, check_histogram, reported_version
+from tidegate.domain.names import Version
 
 
 def histogram(
@@ -18,7 +20,6 @@ def histogram(
         boundaries=boundaries,
         file_counts=zeros if file_counts is None else file_counts,
         total_bytes=zeros if total_bytes is None else total_bytes,
-        commit_version=None,
     )
 
 
@@ -53,3 +54,32 @@ def test_boundaries_that_do_not_start_with_0_are_refused(boundaries: list[int]) 
 def test_boundaries_that_do_not_rise_are_refused(boundaries: list[int]) -> None:
     with pytest.raises(InvalidRequest, match="sorted-bin-boundaries must rise"):
         check_histogram(histogram(boundaries))
+
+
+def test_a_histogram_with_too_many_bins_is_refused() -> None:
+    check_histogram(histogram(list(range(BINS_MAX))))
+    with pytest.raises(InvalidRequest, match=f"at most {BINS_MAX}"):
+        check_histogram(histogram(list(range(BINS_MAX + 1))))
+
+
+@pytest.mark.parametrize("counts", [{"file_counts": [2**62, 2**62]}, {"total_bytes": [2**63 - 1, 1]}], ids=str)
+def test_sums_that_nobody_could_be_shown_are_refused(counts: dict[str, list[int]]) -> None:
+    with pytest.raises(InvalidRequest, match="64 bits"):
+        check_histogram(histogram([0, 10], **counts))
+
+
+def test_a_report_is_about_its_version_or_else_about_the_latest() -> None:
+    table = managed_table(latest=4)
+    assert reported_version(CommitReport(version=None), table) == 4
+    assert [reported_version(CommitReport(version=Version(v)), table) for v in (0, 3, 4)] == [0, 3, 4]
+
+
+def test_a_report_about_a_version_that_never_was_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="the latest version is 4"):
+        reported_version(CommitReport(version=Version(5)), managed_table(latest=4))
+    assert reported_version(CommitReport(version=Version(5)), external_table()) == 5, "its log is somebody else's"
+
+
+def test_a_report_without_a_number_says_nothing() -> None:
+    assert not CommitReport(version=Version(3)).says_something()
+    assert CommitReport(version=None, rows_updated=0).says_something()

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from tidegate.db.errors import is_missing_parent
-from tidegate.db.schema import catalogs, metastore, schemas, tables
+from tidegate.db.schema import catalogs, grants, metastore, schemas, tables
 from tidegate.db.tables import change_all
 from tidegate.domain.errors import (
     AlreadyExists,
@@ -71,6 +71,7 @@ class SqlCatalogs:
         change_all(self._connection, tables.c.schema_id.in_(below))
 
     def remove(self, catalog: Catalog) -> None:
+        self._connection.execute(grants.delete().where(grants.c.securable_id == catalog.id))
         try:
             self._connection.execute(catalogs.delete().where(catalogs.c.id == catalog.id))
         except IntegrityError:
@@ -135,6 +136,7 @@ class SqlSchemas:
         change_all(self._connection, tables.c.schema_id == schema.id)
 
     def remove(self, schema: Schema) -> None:
+        self._connection.execute(grants.delete().where(grants.c.securable_id == schema.id))
         try:
             self._connection.execute(schemas.delete().where(schemas.c.id == schema.id))
         except IntegrityError:

@@ -135,3 +135,23 @@ commits = sa.Table(
     sa.Column("ratified_at", sa.BigInteger),
     sqlite_with_rowid=False,
 )
+
+commit_reports = sa.Table(
+    "commit_reports",
+    metadata,
+    sa.Column("table_id", sa.Text, sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("reported_at", sa.BigInteger, nullable=False),
+    sa.Column("reported_by", sa.Text, nullable=False),
+    sa.Column("document", sa.Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+grants = sa.Table(
+    "grants",
+    metadata,
+    # Of a catalog, a schema, a table or the metastore: ids are never used twice.
+    sa.Column("securable_id", sa.Text, primary_key=True),
+    sa.Column("principal", _Plain, primary_key=True),
+    sa.Column("privilege", sa.Text, primary_key=True),
+)

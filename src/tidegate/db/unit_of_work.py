@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from tidegate.db.commit_reports import SqlCommitReports
+from tidegate.db.grants import SqlGrants
 from tidegate.db.hot_statements import HotStatements
 from tidegate.db.known_tables import KnownTables
 from tidegate.db.namespaces import SqlCatalogs, SqlMetastore, SqlSchemas
@@ -18,3 +20,5 @@ class SqlUnitOfWork:
         self.schemas = SqlSchemas(connection)
         self.staging_tables = SqlStagingTables(connection)
         self.tables = SqlTables(connection, known, hot)
+        self.commit_reports = SqlCommitReports(connection)
+        self.grants = SqlGrants(connection)

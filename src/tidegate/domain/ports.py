@@ -7,6 +7,8 @@ from typing import Protocol, TypeVar
 
 from tidegate.domain.commits import Commit, RatifiedCommit
 from tidegate.domain.credentials import Credential, CredentialOperation
+from tidegate.domain.grants import Grant
+from tidegate.domain.metrics import KeptReport
 from tidegate.domain.names import SchemaName, TableId, TableName, Version
 from tidegate.domain.namespaces import Catalog, Schema
 from tidegate.domain.privileges import Principal, Question
@@ -89,6 +91,30 @@ class Tables(Protocol):
 Commits = Sequence[tuple[TableId, RatifiedCommit]]
 
 
+class CommitReports(Protocol):
+    """What writers have reported, for each table the newest versions only."""
+
+    def put(self, id: TableId, kept: KeptReport, *, history_max: int) -> None:
+        """Keeps the report, instead of one about the same version, and forgets those beyond `history_max`."""
+        ...
+
+    def page(self, id: TableId, *, before: Version | None, limit: int) -> Sequence[KeptReport]:
+        """Newest version first; with `before` those of lower versions."""
+        ...
+
+
+class Grants(Protocol):
+    def of(self, securable_id: str) -> Sequence[Grant]:
+        """By principal and privilege, in order."""
+        ...
+
+    def add(self, securable_id: str, given: Sequence[Grant]) -> None:
+        """What is granted already stays granted."""
+        ...
+
+    def remove(self, securable_id: str, taken: Sequence[Grant]) -> None: ...
+
+
 class Metastore(Protocol):
     def id(self) -> str | None: ...
     def create(self, id: str, *, now: int) -> None: ...
@@ -107,6 +133,10 @@ class UnitOfWork(Protocol):
     def staging_tables(self) -> StagingTables: ...
     @property
     def tables(self) -> Tables: ...
+    @property
+    def commit_reports(self) -> CommitReports: ...
+    @property
+    def grants(self) -> Grants: ...
 
 
 class Database(Protocol):

@@ -17,6 +17,7 @@ class Operation(StrEnum):
     """What a caller wants to do. Which privileges that takes is the authorizer's business."""
 
     USE_METASTORE = "use the metastore"
+    MANAGE_METASTORE = "manage the metastore"
     CREATE_CATALOG = "create a catalog in"
     USE_CATALOG = "use"
     MANAGE_CATALOG = "manage"
@@ -27,6 +28,7 @@ class Operation(StrEnum):
     FINISH_STAGING = "finish the staging table of"
     READ_TABLE = "read"
     MODIFY_TABLE = "change"
+    REPORT_METRICS = "report metrics of"
     MANAGE_TABLE = "manage the table"
     READ_LOCATION = "read the location"
     WRITE_LOCATION = "write to the location"

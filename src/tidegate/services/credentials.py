@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from tidegate.domain.credentials import Credential, CredentialOperation
-from tidegate.domain.errors import PermissionDenied
+from tidegate.domain.errors import NoSuchStagingTable, NoSuchTable, PermissionDenied
 from tidegate.domain.locations import normalize_location
 from tidegate.domain.names import TableId, TableName
+from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.services.environment import Environment
+from tidegate.services.identified_table import check_table_id
 from tidegate.services.places import check_free, external_place
 
 
@@ -27,6 +29,28 @@ async def staging_credentials(env: Environment, caller: Principal, table_id: str
     if staging.created_by != caller.name:
         raise PermissionDenied(f"The staging table {staging.id} was made by somebody else.")
     return env.vendor.vend(staging.location, CredentialOperation.READ_WRITE)
+
+
+async def credentials_by_id(
+    env: Environment, caller: Principal, table_id: str, operation: CredentialOperation
+) -> Credential:
+    """For a table, or for a staging table as if it were one."""
+    id = check_table_id(table_id)
+
+    def find(uow: UnitOfWork) -> TableName | None:
+        try:
+            return uow.tables.get_by_id(id).name
+        except NoSuchTable:
+            return None
+
+    name = await env.database.read(find)
+    if name is not None:
+        return await table_credentials(env, caller, name, operation)
+    try:
+        return await staging_credentials(env, caller, id)
+    except NoSuchStagingTable:
+        env.authorize(caller, Operation.READ_TABLE, f"the table with id {id}")
+        raise NoSuchTable(f"with id {id}") from None
 
 
 async def path_credentials(

@@ -27,6 +27,8 @@ class Environment:
     staging_tables_max: int
     page_size_max: int
     commits_page_size_max: int
+    metrics_history_max: int
+    grants_max: int
 
     def authorize(self, caller: Principal, operation: Operation, on: str | SchemaName | TableName) -> None:
         self.authorizer.require(caller, Question(operation, on))

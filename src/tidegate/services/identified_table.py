@@ -14,17 +14,22 @@ from tidegate.services.environment import Environment
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
+def check_table_id(text: str) -> TableId:
+    if not _UUID.fullmatch(text):
+        raise InvalidRequest(f"table_id {text[:100]!r} is not a UUID. Send the table's id.")
+    return TableId(text.lower())
+
+
 async def identified_table(
     env: Environment, caller: Principal, operation: Operation, *, table_id: str, location: str
 ) -> Table:
     """The table, if the caller may do this to it and it is where the caller thinks it is."""
-    if not _UUID.fullmatch(table_id):
-        raise InvalidRequest(f"table_id {table_id[:100]!r} is not a UUID. Send the table's id.")
+    id = check_table_id(table_id)
     try:
-        table = await env.database.read(lambda uow: uow.tables.get_by_id(TableId(table_id.lower())))
+        table = await env.database.read(lambda uow: uow.tables.get_by_id(id))
     except NoSuchTable as missing:
         # Who may not see it cannot tell a table that is hidden from one that is not there.
-        env.authorize(caller, operation, f"the table with id {table_id}")
+        env.authorize(caller, operation, f"the table with id {id}")
         raise missing
     env.authorize(caller, operation, table.name)
     if normalize_location(location) != table.location:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tidegate.domain.errors import InvalidRequest
-from tidegate.domain.names import is_name
+from tidegate.domain.names import Version, is_name
 
 T = TypeVar("T")
 
@@ -38,6 +38,15 @@ def read_page(
     found = fetch(_decode(request.token), size + 1)
     items = found[:size]
     return Page(items, _encode(name_of(items[-1])) if len(found) > size else None)
+
+
+def version_in(token: str) -> Version | None:
+    """For pages of versions, newest first: the version that the token was made of, None at the start."""
+    if not token:
+        return None
+    if not token.isascii() or not token.isdigit() or len(token) > 18:
+        raise bad_token()
+    return Version(int(token))
 
 
 def bad_token() -> InvalidRequest:

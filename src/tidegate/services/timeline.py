@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,7 +20,7 @@ from tidegate.domain.tables import Table, TableType, require_delta
 from tidegate.domain.timeline import Entry, entries_of, first_entry, with_published
 from tidegate.services.environment import Environment
 from tidegate.services.outcomes import Counts
-from tidegate.services.paging import Page, PageRequest, bad_token, read_page
+from tidegate.services.paging import Page, PageRequest, read_page, version_in
 
 PAGE_SIZE = 100
 """Where the caller names none. Every entry costs a look into the store."""
@@ -29,8 +28,6 @@ PAGE_SIZE_MAX = 1000
 LOOKS_AT_ONCE = 16
 LOOK_SECONDS_MAX = 5.0
 """For all entries of a page together."""
-
-_VERSION = re.compile(r"[0-9]{1,18}")
 
 log = logging.getLogger(__name__)
 
@@ -70,18 +67,10 @@ def _read(uow: UnitOfWork, name: TableName, page: PageRequest, *, size_max: int)
     table = require_delta(uow.tables.get(name))
     return table, read_page(
         PageRequest(page.max_results or PAGE_SIZE, page.token),
-        lambda after, limit: _entries(uow, table, before=_version(after), limit=limit),
+        lambda after, limit: _entries(uow, table, before=version_in(after), limit=limit),
         lambda entry: str(entry.version),
         size_max=min(size_max, PAGE_SIZE_MAX),
     )
-
-
-def _version(token: str) -> Version | None:
-    if not token:
-        return None
-    if _VERSION.fullmatch(token) is None:
-        raise bad_token()
-    return Version(int(token))
 
 
 def _entries(uow: UnitOfWork, table: Table, *, before: Version | None, limit: int) -> list[Entry]:

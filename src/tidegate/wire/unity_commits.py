@@ -72,3 +72,33 @@ class WriteCommit(Struct, frozen=True):
     """What clients call the one before."""
     metadata: Metadata | None = None
     uniform: Uniform | None = None
+
+
+class Histogram(Struct, frozen=True):
+    sorted_bin_boundaries: list[Count] | None = None
+    file_counts: list[Count] | None = None
+    total_bytes: list[Count] | None = None
+
+
+class CommitReport(Struct, frozen=True):
+    commit_version: Count
+    num_files_added: Count | None = None
+    num_bytes_added: Count | None = None
+    num_clustered_bytes_added: Count | None = None
+    num_files_removed: Count | None = None
+    num_bytes_removed: Count | None = None
+    num_clustered_bytes_removed: Count | None = None
+    file_size_histogram: Histogram | None = None
+    num_rows_inserted: Count | None = None
+    num_rows_removed: Count | None = None
+    num_rows_updated: Count | None = None
+
+
+class Report(Struct, frozen=True):
+    commit_report: CommitReport | None = None
+
+
+class WriteMetrics(Struct, frozen=True):
+    table_id: str
+    table_uri: str
+    report: Report | None = None

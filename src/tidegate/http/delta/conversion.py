@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from tidegate.domain import columns, commits, credentials, protocol, requirements, tables, uniform, updates
+from tidegate.domain import columns, commits, credentials, metrics, protocol, requirements, tables, uniform, updates
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.names import Version
 from tidegate.wire import delta as wire
@@ -167,6 +167,24 @@ def _to_metadata_action(sent: Any) -> updates.MetadataAction:
             return updates.RemoveDomainMetadata(domains)
         case _:
             raise TypeError(sent)
+
+
+def to_report(sent: wire.CommitReport) -> metrics.CommitReport:
+    sizes = sent.file_size_histogram
+    version = None if sizes is None else sizes.commit_version
+    return metrics.CommitReport(
+        version=None if version is None else Version(version),
+        files_added=sent.num_files_added,
+        bytes_added=sent.num_bytes_added,
+        files_removed=sent.num_files_removed,
+        bytes_removed=sent.num_bytes_removed,
+        rows_inserted=sent.num_rows_inserted,
+        rows_removed=sent.num_rows_removed,
+        rows_updated=sent.num_rows_updated,
+        histogram=None
+        if sizes is None
+        else metrics.FileSizeHistogram(sizes.sorted_bin_boundaries, sizes.file_counts, sizes.total_bytes),
+    )
 
 
 def from_metadata(table: tables.Table) -> wire.TableMetadata:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tidegate.domain import errors
 from tidegate.domain.credentials import CredentialOperation
 from tidegate.domain.errors import NoSuchTable
-from tidegate.domain.metrics import FileSizeHistogram
 from tidegate.domain.names import TableName
 from tidegate.domain.protocol import (
     REQUIRED_PROTOCOL,
@@ -22,6 +21,7 @@ from tidegate.http.delta.conversion import (
     to_action,
     to_columns,
     to_protocol,
+    to_report,
     to_requirement,
     to_uniform,
 )
@@ -136,14 +136,9 @@ async def credentials_of_path(call: Call) -> wire.CredentialsResponse:
 
 async def metrics(call: Call) -> None:
     body: wire.ReportMetricsRequest = call.body
-    report = None if body.report is None else body.report.commit_report
-    sizes = None if report is None else report.file_size_histogram
-    histogram = None
-    if sizes is not None:
-        histogram = FileSizeHistogram(
-            sizes.sorted_bin_boundaries, sizes.file_counts, sizes.total_bytes, sizes.commit_version
-        )
-    await report_metrics(call.env, call.caller, call.table_name, table_id=body.table_id, histogram=histogram)
+    sent = None if body.report is None else body.report.commit_report
+    report = None if sent is None else to_report(sent)
+    await report_metrics(call.env, call.caller, call.table_name, table_id=body.table_id, report=report)
 
 
 ENDPOINTS: list[Endpoint] = [
