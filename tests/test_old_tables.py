@@ -264,6 +264,17 @@ def test_a_table_whose_version_0_is_not_that_of_a_managed_table_is_refused(
     assert old.create(draft.request).status_code == 200
 
 
+def test_a_creation_that_is_sent_again_hears_that_the_table_is_there(old: OldLake, unique: str) -> None:
+    draft = old.draft(unique)
+    draft.write_version_0()
+    assert old.create(draft.request).status_code == 200
+    assert error_of(old.create(draft.request)) == (400, "TABLE_ALREADY_EXISTS")
+    # Under another name it is the staging table that cannot be used.
+    again = old.create({**draft.request, "name": f"{unique}_other"})
+    assert error_of(again) == INVALID
+    assert "was finished already" in again.json()["message"]
+
+
 def test_a_table_without_version_0_is_refused(old: OldLake, unique: str) -> None:
     draft = old.draft(unique)
     refused = old.create(draft.request)
@@ -282,14 +293,19 @@ def test_external_delta_tables_are_registered_as_the_request_states_them(
         "storage_location": place,
         "columns": column_infos(FIELDS, ("day",)),
         "comment": "theirs",
-        "properties": {"team": "sea", "delta.minReaderVersion": "3", "delta.feature.timestampNtz": "supported"},
+        "properties": {
+            "team": "sea",
+            "delta.minReaderVersion": "3",
+            "delta.feature.timestampNtz": "supported",
+            "delta.feature.clustering": "supported",
+            "clusteringColumns": '[["id"]]',
+        },
     }
     created = old.create(request)
     assert created.status_code == 200, created.text
     shown = created.json()
     assert (shown["table_type"], shown["storage_location"], shown["comment"]) == ("EXTERNAL", place, "theirs")
-    assert shown["properties"] | {"team": "sea", "delta.minReaderVersion": "3"} == shown["properties"]
-    assert shown["properties"]["delta.feature.timestampNtz"] == "supported"
+    assert shown["properties"] | request["properties"] == shown["properties"]
     loaded = Lake(old.http).load(unique).json()
     assert loaded["metadata"]["columns"]["fields"] == FIELDS
     assert loaded["metadata"]["partition-columns"] == ["day"]

@@ -163,7 +163,7 @@ def test_the_client_creates_a_managed_table(server: ServerProcess, old: OldLake,
         ]
         assert created.properties == draft.request["properties"]
         again = await refused(TablesApi(client).create_table(create_request(draft)), BadRequestException)
-        assert again["error_code"] == "INVALID_PARAMETER_VALUE"
+        assert again["error_code"] == "TABLE_ALREADY_EXISTS"
         taken = CreateStagingTable(name=unique, catalog_name="main", schema_name="default")
         told = await refused(TablesApi(client).create_staging_table(taken), BadRequestException)
         assert told["error_code"] == "TABLE_ALREADY_EXISTS"

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate.domain.commits import check_timestamp
-from tidegate.domain.errors import InvalidRequest, UnsupportedTableFormat
+from tidegate.domain.errors import InvalidRequest, TableAlreadyExists, UnsupportedTableFormat
 from tidegate.domain.first_commit import FirstCommit, check_storable_first_commit
 from tidegate.domain.names import TableName, check_name
+from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
-from tidegate.domain.protocol import LEAST_CONTRACT
+from tidegate.domain.protocol import CLUSTERING_DOMAIN, LEAST_CONTRACT
 from tidegate.domain.stated_columns import StatedColumn, difference, stated_partitions, stated_schema
 from tidegate.domain.stated_properties import (
     LAST_TIMESTAMP_PROPERTY,
@@ -23,6 +24,7 @@ from tidegate.domain.stated_properties import (
     check_derived,
     check_table_id,
     own_properties,
+    stated_clustering,
     stated_protocol,
 )
 from tidegate.domain.table_actions import SHOWN_DOMAINS
@@ -59,6 +61,7 @@ async def create_stated_table(env: Environment, caller: Principal, stated: State
     if stated.type is TableType.EXTERNAL:
         return await create_table(env, caller, _external(env, stated))
     env.authorize(caller, Operation.CREATE_TABLE, stated.name.parent)
+    await _check_name_is_free(env, stated.name)
     staging = await find_staging(env, caller, stated.name, stated.location)
     log = await read_first_commit(env, staging.location)
     creation = _described(stated, log)
@@ -66,6 +69,17 @@ async def create_stated_table(env: Environment, caller: Principal, stated: State
     _check_statements(stated, table, log)
     await finish_staging(env, table)
     return table
+
+
+async def _check_name_is_free(env: Environment, name: TableName) -> None:
+    """Asked first: who sends a creation again hears that the table is there, not that its staging table is gone."""
+
+    def look(uow: UnitOfWork) -> None:
+        uow.schemas.get(name.parent)
+        if uow.tables.exists(name):
+            raise TableAlreadyExists(name)
+
+    await env.database.read(look)
 
 
 def _described(stated: StatedTable, log: FirstCommit) -> Creation:
@@ -132,13 +146,13 @@ def _lower(names: Sequence[str]) -> list[str]:
 def _external(env: Environment, stated: StatedTable) -> Creation:
     """Its log belongs to somebody else and is not read: the request is all there is."""
     columns, properties = stated.columns or (), stated.properties or {}
-    moment = properties.get(LAST_TIMESTAMP_PROPERTY, "")
+    moment, clustering = properties.get(LAST_TIMESTAMP_PROPERTY, ""), stated_clustering(properties)
     metadata = TableMetadata(
         columns=stated_schema(columns),
         partition_columns=stated_partitions(columns) or (),
         protocol=stated_protocol(properties),
         properties=own_properties(properties),
-        domains={},
+        domains={} if clustering is None else {CLUSTERING_DOMAIN: {"clusteringColumns": clustering}},
         comment=stated.comment,
         catalog_properties={},
     )
