@@ -85,13 +85,11 @@ def test_a_version_below_1_is_refused_because_creation_makes_version_0(version: 
     ("attribute", "spelled"),
     [
         ("timestamp", "timestamp"),
-        ("file_size", "file-size"),
-        ("file_modified_at", "file-modification-timestamp"),
+        ("file_size", "file size"),
+        ("file_modified_at", "file modification timestamp"),
     ],
 )
-def test_a_number_that_is_not_positive_is_refused_by_its_name_on_the_wire(
-    attribute: str, spelled: str, value: int
-) -> None:
+def test_a_number_that_is_not_positive_is_refused_by_its_name(attribute: str, spelled: str, value: int) -> None:
     with pytest.raises(InvalidRequest, match=rf"A commit's {spelled} is positive, not {value}\."):
         check_commit(commit(1, **{attribute: value}))
 

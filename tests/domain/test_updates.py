@@ -96,7 +96,7 @@ def test_an_action_is_found_by_its_kind(action: Action) -> None:
     [
         (AddCommit(commit(0), None), "A commit's version is 1 or higher, not 0"),
         (AddCommit(commit(1, file_name="1.json"), None), "cannot be the staged file of version 1"),
-        (ReportPublished(Version(-1)), "latest-published-version is 0 or higher, not -1"),
+        (ReportPublished(Version(-1)), "The latest published version is 0 or higher, not -1"),
         (SetSnapshotVersion(Version(-1), 5), "last-commit-version is 0 or higher"),
         (SetSnapshotVersion(Version(1), 0), "last-commit-timestamp-ms is positive"),
         (SetProperties({"": "x"}), "set-properties holds an empty property key. Remove it"),

@@ -46,8 +46,8 @@ def check_commit(commit: Commit) -> None:
             f"A commit's version is 1 or higher, not {commit.version}. Version 0 is made by creating the table."
         )
     for field, value in (
-        ("file-size", commit.file_size),
-        ("file-modification-timestamp", commit.file_modified_at),
+        ("file size", commit.file_size),
+        ("file modification timestamp", commit.file_modified_at),
     ):
         if value <= 0:
             raise InvalidRequest(f"A commit's {field} is positive, not {value}.")

@@ -45,7 +45,7 @@ class ReportPublished:
 
     def check(self) -> None:
         if self.version < 0:
-            raise InvalidRequest(f"latest-published-version is 0 or higher, not {self.version}.")
+            raise InvalidRequest(f"The latest published version is 0 or higher, not {self.version}.")
 
 
 @dataclass(frozen=True, slots=True)
