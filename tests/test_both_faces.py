@@ -215,6 +215,8 @@ class Renaming:
     def __init__(self, env: Environment, table: LakeTable, *, times: int) -> None:
         self._env, self._table, self._times = env, table, times
         self.read = env.database.read
+        self.table = env.database.table
+        self.known_table = env.database.known_table
 
     async def ratify(self, proposal: Proposal) -> Decision:
         if self._times > 0:
