@@ -339,6 +339,9 @@ def test_a_staged_file_that_is_not_there_says_nothing(table: OldTable) -> None:
         (b'{"metaData":{"schemaString":"{"}}\n', "The schema in the staged commit is not JSON"),
         (b'{"metaData":{"schemaString":"{\\"type\\":\\"struct\\",\\"fields\\":[]}"}}\n', "has no columns"),
         (b'{"domainMetadata":{"domain":"delta.clustering","configuration":"x"}}\n', "is not JSON"),
+        (b'{"domainMetadata":{"domain":"delta.clustering","configuration":"[]"}}\n', "is not a JSON object"),
+        (b'{"domainMetadata":{"domain":"delta.clustering","configuration":"{}"}}\n', "needs clusteringColumns"),
+        (b'{"domainMetadata":{"domain":"delta.rowTracking","configuration":"7"}}\n', "is not a JSON object"),
     ],
 )
 def test_a_staged_file_that_cannot_be_read_is_refused(table: OldTable, content: bytes, message: str) -> None:

@@ -112,15 +112,17 @@ def _parse_line(line: bytes, number: int, what: str) -> dict[str, dict[str, Any]
 
 
 def _parse_domain(action: Mapping[str, Any], what: str) -> Any:
-    """Its configuration: JSON for the domains that the catalog shows, any text for those of users."""
-    text = action.get("configuration")
+    """Its configuration: a JSON object for the domains that the catalog shows, any text for those of users."""
+    text, shown = action.get("configuration"), action.get("domain") in SHOWN_DOMAINS
     try:
         configuration = json.loads(cast("str", text))
     except (ValueError, TypeError, RecursionError):
-        if action.get("domain") in SHOWN_DOMAINS:
+        if shown:
             raise InvalidRequest(f"The domain {action.get('domain')} in {what} is not JSON.") from None
         return text
     check_nesting(configuration, f"The domain {action.get('domain')} in {what}")
+    if shown and not isinstance(configuration, dict):
+        raise InvalidRequest(f"The domain {action.get('domain')} in {what} is not a JSON object.")
     return without_name(configuration)
 
 
