@@ -173,6 +173,7 @@ CONTRADICTIONS: dict[str, tuple[Callable[[OldDraft], None], str]] = {
     "not delta": (_changed(data_source_format="PARQUET"), "is a PARQUET table"),
     "a view": (_changed(table_type="VIEW"), "VIEW"),
     "no place": (_changed(storage_location="nowhere"), "is not a storage location"),
+    "a place of the server's choice": (_changed(storage_location=None), "POST /staging-tables"),
     "another column name": (_column(0, name="ID"), r"\['ID', 'name', 'day'\] are stated"),
     "another type": (_column(0, type_text="string", type_name="STRING"), "id is stated as string, .* bigint"),
     "not null": (_column(1, nullable=False), "name is stated with nullable=False"),

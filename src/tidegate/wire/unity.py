@@ -131,7 +131,7 @@ class CreateTable(Struct, frozen=True):
     schema_name: str
     table_type: Literal["MANAGED", "EXTERNAL"]
     data_source_format: str
-    storage_location: str
+    storage_location: str | None
     columns: list[SentColumn] | None = None
     comment: str | None = None
     properties: dict[str, str] | None = None

@@ -34,7 +34,7 @@ async def create(call: Call) -> wire.TableInfo:
         name=TableName(body.catalog_name, body.schema_name, body.name),
         type=TableType(body.table_type),
         format=body.data_source_format,
-        location=body.storage_location,
+        location=_location(body.storage_location),
         columns=None if body.columns is None else to_stated(body.columns),
         properties=body.properties,
         comment=body.comment,
@@ -60,6 +60,16 @@ async def get(call: Call) -> wire.TableInfo:
 async def delete(call: Call) -> wire.Empty:
     await tables.drop_table(call.env, call.caller, parse_table_name(call.path["full_name"]))
     return wire.Empty()
+
+
+def _location(stated: str | None) -> str:
+    """Clients that leave the choice of a place to the server send null, as other servers allow."""
+    if stated is None:
+        raise errors.InvalidRequest(
+            "A table needs a storage_location: a managed table that of its staging table (POST /staging-tables), "
+            "an external table the place where it lies."
+        )
+    return stated
 
 
 def from_table(table: Table) -> wire.TableInfo:
