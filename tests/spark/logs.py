@@ -26,6 +26,7 @@ from tests.lake import DELTA, UNITY
 CLUSTERING = "delta.clustering"
 ROW_TRACKING = "delta.rowTracking"
 MARK = "delta.rowTracking.rowIdHighWaterMark"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,23 @@ class Log:
         expected["delta.lastCommitTimestamp"] = str(self.timestamps[self.metadata_version])
         return expected
 
+    def unity_properties(self) -> dict[str, str]:
+        """The same, and what the Unity Catalog API adds: clustering columns by the names that users see."""
+        expected = self.properties()
+        if CLUSTERING in self.domains:
+            paths = [self._as_seen(path) for path in json.loads(self.domains[CLUSTERING])["clusteringColumns"]]
+            expected["clusteringColumns"] = json.dumps(paths, separators=(",", ":"))
+        return expected
+
+    def _as_seen(self, path: list[str]) -> list[str]:
+        seen: list[str] = []
+        at = json.loads(self.metadata["schemaString"])
+        for part in path:
+            named = {field["metadata"].get(PHYSICAL_NAME, field["name"]): field for field in at["fields"]}
+            seen.append(named[part]["name"])
+            at = named[part]["type"]
+        return seen
+
 
 def log_folder(location: str) -> Path:
     return Path(unquote(urlparse(location).path)) / "_delta_log"
@@ -270,7 +288,7 @@ def _check_metadata(table: str, loaded: Mapping[str, Any], log: Log) -> None:
     changed_at = log.metadata_version
     _check_same(table, "columns", metadata["columns"], log.columns)
     _check_same(table, "partition columns", metadata["partition-columns"], log.metadata["partitionColumns"])
-    _check_properties(table, metadata["properties"], log)
+    _check_properties(table, metadata["properties"], log.properties(), log.marks)
     _check_same(table, "id", metadata["table-uuid"], log.metadata["configuration"]["io.unitycatalog.tableId"])
     _check_same(table, "last change of metadata", metadata["last-commit-version"], changed_at)
     _check_same(table, "its timestamp", metadata["last-commit-timestamp-ms"], log.timestamps[changed_at])
@@ -283,15 +301,15 @@ def _check_unity_view(table: str, described: Mapping[str, Any], log: Log) -> Non
     indexes = {column["name"]: column.get("partition_index") for column in described["columns"]}
     listed = sorted((name for name, index in indexes.items() if index is not None), key=lambda name: indexes[name])
     _check_same(table, "partition columns", listed, log.metadata["partitionColumns"])
-    _check_properties(table, described["properties"], log)
+    _check_properties(table, described["properties"], log.unity_properties(), log.marks)
     _check_same(table, "comment", described["comment"], log.metadata.get("description"))
 
 
-def _check_properties(table: str, served: Mapping[str, str], log: Log) -> None:
+def _check_properties(table: str, served: Mapping[str, str], expected: dict[str, str], marks: list[str]) -> None:
     """The stock client tells the row-tracking mark with some commits only, so the catalog may know an older one."""
-    _check_same(table, "properties", {key: value for key, value in served.items() if key != MARK}, log.properties())
+    _check_same(table, "properties", {key: value for key, value in served.items() if key != MARK}, expected)
     if MARK in served:
-        assert served[MARK] in log.marks, f"{table}: the log never had the mark {served[MARK]}, but {log.marks}"
+        assert served[MARK] in marks, f"{table}: the log never had the mark {served[MARK]}, but {marks}"
 
 
 def _check_same(table: str, what: str, in_catalog: Any, in_log: Any) -> None:
