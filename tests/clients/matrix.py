@@ -78,14 +78,14 @@ def _claim(client: str, operations: tuple[str, ...], saying: str | None) -> Call
 
 @dataclass
 class Refused:
-    """Expects the error that the test claims: `with refused(SomeError): ...`"""
+    """Expects the error that the test claims, `with refused(SomeError): ...`, and what follows in its text."""
 
     saying: str
     seen: int = 0
 
     @contextmanager
-    def __call__(self, kind: type[BaseException]) -> Iterator[None]:
-        with pytest.raises(kind, match=re.escape(self.saying)):
+    def __call__(self, kind: type[BaseException], then: str = "") -> Iterator[None]:
+        with pytest.raises(kind, match=re.escape(self.saying + then)):
             yield
         self.seen += 1
 

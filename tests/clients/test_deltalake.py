@@ -13,6 +13,7 @@ from tests.clients.duck import Duck
 from tests.clients.matrix import DELTALAKE, Refused, can, cannot
 from tests.clients.tables import CUXHAVEN, External, append, files, folder
 from tests.lake import LakeTable
+from tests.servers import ServerProcess
 
 NEEDS_THE_CATALOG = (
     "Kernel error: Max catalog version error: Max catalog version is required when loading a catalog-managed table. "
@@ -53,6 +54,26 @@ def test_no_table_is_created_where_the_catalog_has_one(table: LakeTable, externa
     with refused(DeltaError):
         DeltaTable.create(table.location, schema=DeltaTable(external.path).schema())
     assert files(folder(table)) == before
+
+
+@cannot(DELTALAKE, saying="error decoding response body for url")
+@pytest.mark.parametrize("operation", ["read", "append"])
+def test_names_of_the_catalog_are_for_tables_in_the_cloud_only(
+    catalog_server: ServerProcess, schema: str, external: External, refused: Refused, operation: str
+) -> None:
+    """It wants a key, and a moment at which that ends; local files have neither."""
+    name = f"uc://{schema}.{external.name}"
+    options = {
+        "databricks_host": catalog_server.url,
+        "databricks_token": catalog_server.token,
+        "allow_http_url": "true",
+    }
+    with refused(DeltaError):
+        if operation == "read":
+            DeltaTable(name, storage_options=options)
+        else:
+            write_deltalake(name, pl.DataFrame(CUXHAVEN), mode="append", storage_options=options)
+    assert external.version() == 0
 
 
 @can(DELTALAKE, "read external", "append to external")

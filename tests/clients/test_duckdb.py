@@ -340,6 +340,14 @@ def test_the_catalog_main_needs_another_name(reader: Duck, refused: Refused) -> 
         reader("ATTACH 'main' AS main (TYPE unity_catalog)")
 
 
+@cannot(DUCKDB, saying="Invalid Input Error: Default schema for catalog 'lake' not found.")
+def test_a_default_schema_must_be_named(reader: Duck, table: LakeTable, in_lake: str, refused: Refused) -> None:
+    reader.detach()
+    reader("ATTACH 'main' AS lake (TYPE unity_catalog)")
+    with refused(duckdb.InvalidInputException):
+        reader(f"FROM {in_lake}.{table.name}")
+
+
 @pytest.mark.parametrize(
     ("changed", "told"),
     [

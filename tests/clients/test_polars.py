@@ -112,10 +112,42 @@ def test_catalog_managed_tables_are_not_written_to(
     assert files(folder(table)) == before
 
 
+@cannot(POLARS, "create", saying="A table needs a storage_location: a managed table that of its staging table")
+def test_catalog_managed_tables_are_not_created(
+    polars: pl.Catalog, shore: Lake, name: str, unique: str, refused: Refused
+) -> None:
+    with refused(pl.exceptions.ComputeError):
+        polars.create_table("main", name, unique, schema=FRAME.schema, table_type="MANAGED", data_source_format="DELTA")
+    assert shore.load(unique).status_code == 404
+
+
 @can(POLARS, "drop")
 def test_catalog_managed_tables_are_dropped(polars: pl.Catalog, shore: Lake, table: LakeTable, name: str) -> None:
     polars.delete_table("main", name, table.name)
     assert shore.load(table.name).status_code == 404
+
+
+@can(POLARS, "register external")
+@pytest.mark.parametrize("written", ["before", "afterwards"])
+def test_external_tables_are_registered_before_or_after_they_are_written(
+    polars: pl.Catalog, name: str, unique: str, tmp_path: Path, written: str
+) -> None:
+    place = f"file://{tmp_path}/stations"
+    if written == "before":
+        FRAME.write_delta(place)
+    told = polars.create_table(
+        "main",
+        name,
+        unique,
+        schema=FRAME.schema,
+        table_type="EXTERNAL",
+        data_source_format="DELTA",
+        storage_root=place,
+    )
+    assert (told.table_type, told.storage_location) == ("EXTERNAL", place)
+    if written == "afterwards":
+        polars.write_table(FRAME, "main", name, unique)
+    assert polars.scan_table("main", name, unique).collect().equals(FRAME)
 
 
 @can(POLARS, "read external", "append to external")
