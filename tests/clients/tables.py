@@ -106,10 +106,11 @@ def _write_file(place: Path, rows: Rows) -> dict[str, Any]:
     frame = pl.DataFrame(rows)
     path = place / f"part-{uuid.uuid4()}.parquet"
     frame.write_parquet(path)
+    comparable = [name for name, kind in frame.schema.items() if kind in (pl.Int64, pl.Float64, pl.String)]
     stats = {
         "numRecords": frame.height,
-        "minValues": {column: frame[column].min() for column in frame.columns},
-        "maxValues": {column: frame[column].max() for column in frame.columns},
+        "minValues": {column: frame[column].min() for column in comparable},
+        "maxValues": {column: frame[column].max() for column in comparable},
         "nullCount": {column: frame[column].null_count() for column in frame.columns},
     }
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,15 @@ def test_after_a_statement_that_failed_it_complains_when_detached_and_is_attache
 def test_rows_go_on_to_polars(reader: Duck, stations: LakeTable, in_lake: str) -> None:
     frame = reader.frame(f"SELECT * FROM {in_lake}.stations WHERE id > 1 ORDER BY id")
     assert frame.equals(pl.DataFrame({"id": [2, 3], "name": ["Büsum", "Cuxhaven"]}))
+
+
+@cannot(DUCKDB, saying="Invalid Input Error: Required module 'pytz' failed to import")
+def test_moments_come_to_python_with_pytz_only(reader: Duck, shore: Lake, in_lake: str, refused: Refused) -> None:
+    table = make(shore, "moments", {"at": "timestamp"})
+    append(table, {"at": [datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)]})
+    with refused(duckdb.InvalidInputException):
+        reader(f"FROM {in_lake}.moments")
+    assert reader.frame(f"FROM {in_lake}.moments")["at"].dt.epoch("s").to_list() == [1767268800]
 
 
 @cannot(DUCKDB, "time travel", saying="INTERNAL Error: Attempting to dereference an optional pointer that is not set")
