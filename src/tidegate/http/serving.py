@@ -19,6 +19,7 @@ def server_config(app: Any, *, shutdown_seconds_max: int) -> uvicorn.Config:
         log_config=None,
         log_level="warning",
         access_log=False,
+        timeout_keep_alive=75,  # longer than clients pause: one that meets a closing connection has to ask again
         proxy_headers=False,  # nothing here depends on where a request came from
         server_header=False,
         timeout_graceful_shutdown=shutdown_seconds_max,
