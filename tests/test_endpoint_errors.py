@@ -496,6 +496,8 @@ class Forgetful:
 
     def __init__(self, database: Database) -> None:
         self.read = database.read
+        self.table = database.table
+        self.known_table = database.known_table
 
     async def ratify(self, proposal: Proposal) -> Decision:
         raise errors.OutcomeUnknown(f"The database failed on {proposal.name}. Send it again unchanged.")
