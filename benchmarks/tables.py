@@ -7,23 +7,16 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.lake import COLUMNS, Draft
+
 from benchmarks.delta_log import DeltaLog, StagedCommit
 from benchmarks.driver import Answer, Driver, Step, UnexpectedAnswer, require
 from benchmarks.wire import Target, encode
-
-COLUMNS = {
-    "type": "struct",
-    "fields": [
-        {"name": "id", "type": "long", "nullable": False, "metadata": {}},
-        {"name": "name", "type": "string", "nullable": True, "metadata": {"comment": "what it is called"}},
-    ],
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +97,7 @@ def make(target: Target, name: str) -> Generator[bytes, Answer, None]:
     """Stages the table, writes its version 0 and creates it."""
     staged = json.loads(require((yield target.stage(name)), 200, f"staging {name}"))
     request = _creation(name, staged)
-    DeltaLog(staged["location"]).write_first(_first_actions(request))
+    DeltaLog(staged["location"]).write_first(Draft(staged["table-id"], staged["location"], request).actions())
     require((yield target.create(request)), 200, f"creating {name}")
 
 
@@ -143,35 +136,3 @@ def _creation(name: str, staged: dict[str, Any]) -> dict[str, Any]:
         "properties": staged["required-properties"],
         "last-commit-timestamp-ms": time.time_ns() // 1_000_000,
     }
-
-
-def _first_actions(request: dict[str, Any]) -> list[dict[str, Any]]:
-    protocol, timestamp = request["protocol"], request["last-commit-timestamp-ms"]
-    return [
-        {
-            "commitInfo": {
-                "inCommitTimestamp": timestamp,
-                "timestamp": timestamp,
-                "operation": "CREATE TABLE",
-                "txnId": str(uuid.uuid4()),
-            }
-        },
-        {
-            "protocol": {
-                "minReaderVersion": protocol["min-reader-version"],
-                "minWriterVersion": protocol["min-writer-version"],
-                "readerFeatures": protocol["reader-features"],
-                "writerFeatures": protocol["writer-features"],
-            }
-        },
-        {
-            "metaData": {
-                "id": str(uuid.uuid4()),
-                "format": {"provider": "parquet", "options": {}},
-                "schemaString": json.dumps(COLUMNS),
-                "partitionColumns": [],
-                "configuration": request["properties"],
-                "createdTime": timestamp,
-            }
-        },
-    ]

@@ -9,18 +9,27 @@ from typing import Any
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from tests.domain.builders import LIMITS, NOW, commit, external_table, iceberg_table, managed_table, proposal, uniform
 from tidegate.domain.names import TableId
 from tidegate.domain.ratification import Ratified, decide
-from tidegate.domain.tables import Table
+from tidegate.domain.tables import Table, TableType
 from tidegate.domain.updates import Action, AddCommit, ReportPublished, SetComment, SetProperties
 from tidegate.http.delta.answers import LoadAnswers
-from tidegate.http.delta.conversion import from_table
+from tidegate.http.delta.conversion import from_commit, from_metadata, from_uniform
+from tidegate.wire import delta as wire
 
 
 def anew(table: Table) -> bytes:
-    return msgspec.json.encode(from_table(table))
+    return msgspec.json.encode(
+        wire.LoadTableResponse(
+            metadata=from_metadata(table),
+            commits=[from_commit(commit) for commit in reversed(table.unpublished)],
+            uniform=UNSET if table.uniform is None else from_uniform(table.uniform),
+            latest_table_version=table.latest if table.type is TableType.MANAGED else UNSET,
+        )
+    )
 
 
 def after(table: Table, *actions: Action) -> Table:

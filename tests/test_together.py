@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tidegate.together import Together
+from tidegate.db.together import Together
 
 
 class Oracle:

@@ -18,7 +18,6 @@ from tests.clients.matrix import Refused, refused_by
 from tests.clients.tables import HUSUM, STATIONS, External, append, make
 from tests.lake import Lake, LakeTable
 from tests.servers import ServerProcess
-from tests.spark.logs import Catalog, check_lockstep
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +75,3 @@ def refused(request: pytest.FixtureRequest) -> Iterator[Refused]:
     expected = refused_by(request.function)
     yield expected
     assert expected.seen, "the test claims an error, and provokes none"
-
-
-@pytest.fixture(autouse=True)
-def lockstep(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After the test, the catalog's view of every table equals the log's."""
-    if "catalog_server" not in request.fixturenames:
-        yield
-        return
-    catalog: Catalog = request.getfixturevalue("catalog")
-    yield
-    check_lockstep(catalog)

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.domain.builders import NAME, managed_table
+from tests.domain.builders import LIMITS, NAME, NOW, managed_table, proposal
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.names import Version
-from tidegate.domain.publishing import check_report, commits_to_verify, mark_published
+from tidegate.domain.publishing import check_report, commits_to_verify
+from tidegate.domain.ratification import Ratified, decide
 from tidegate.domain.tables import Table
+from tidegate.domain.updates import ReportPublished
 
 
 @st.composite
@@ -20,6 +22,14 @@ def tables(draw: st.DrawFn) -> Table:
 
 
 versions = st.integers(-1, 40).map(Version)
+
+
+def mark_published(table: Table, verified: Version) -> Table:
+    """The table after a report of everything, of which this much was verified."""
+    reported = proposal(ReportPublished(table.latest), verified=verified)
+    decision = decide(table, reported, ratified=None, limits=LIMITS, now=NOW)
+    assert isinstance(decision, Ratified)
+    return decision.table
 
 
 @given(table=tables(), verified=versions)

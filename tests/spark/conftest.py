@@ -6,12 +6,10 @@ did, the catalog and the log say the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from pyspark.sql import Row, SparkSession
-
-from tests.spark.logs import Catalog, check_lockstep
 
 Sql = Callable[[str], list[Row]]
 
@@ -26,14 +24,3 @@ def table(schema: str, unique: str) -> str:
 def sql(spark: SparkSession) -> Sql:
     """Runs a statement and answers its rows, which compare with plain tuples."""
     return lambda statement: spark.sql(statement).collect()
-
-
-@pytest.fixture(autouse=True)
-def lockstep(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After the test, the catalog's view of every table equals the log's."""
-    if "catalog_server" not in request.fixturenames:
-        yield
-        return
-    catalog: Catalog = request.getfixturevalue("catalog")
-    yield
-    check_lockstep(catalog)

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.lake import UNITY
 from tests.servers import ServerProcess
 from tests.spark import sessions
-from tests.spark.logs import Catalog
+from tests.spark.logs import Catalog, check_lockstep
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +50,17 @@ def schema(catalog_server: ServerProcess, request: pytest.FixtureRequest) -> Ite
         _expect_success(http.post(f"{UNITY}/schemas", json={"name": name, "catalog_name": "main"}))
         yield f"main.{name}"
         _expect_success(http.delete(f"{UNITY}/schemas/main.{name}", params={"force": "true"}))
+
+
+@pytest.fixture(autouse=True)
+def lockstep(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After each test that used the server, the catalog's view of every table equals the log's."""
+    if "catalog_server" not in request.fixturenames:
+        yield
+        return
+    catalog: Catalog = request.getfixturevalue("catalog")
+    yield
+    check_lockstep(catalog)
 
 
 def _expect_success(response: httpx.Response) -> None:

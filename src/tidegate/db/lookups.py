@@ -19,8 +19,8 @@ from sqlalchemy.exc import DBAPIError
 from tidegate.db.errors import unavailable
 from tidegate.db.hot_statements import PostgresStatements, SqliteStatements
 from tidegate.db.known_tables import State
+from tidegate.db.together import Together
 from tidegate.domain.names import TableId, TableName
-from tidegate.together import Together
 
 Found: TypeAlias = tuple[TableId, State] | None
 BATCH_MAX = 500

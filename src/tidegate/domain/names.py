@@ -17,6 +17,7 @@ Version = NewType("Version", int)
 
 NAME_LENGTH_MAX = 255
 _NAME = re.compile(r"[A-Za-z0-9_@-]+")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,6 +41,13 @@ class TableName:
     @property
     def parent(self) -> SchemaName:
         return SchemaName(self.catalog, self.schema)
+
+
+def parse_table_id(field: str, text: str) -> TableId:
+    """`field` is for the message: what the request calls it."""
+    if not _UUID.fullmatch(text):
+        raise InvalidRequest(f"{text[:100]!r} in {field} is not a UUID. Send the table's id.")
+    return TableId(text.lower())
 
 
 def is_name(text: str) -> bool:

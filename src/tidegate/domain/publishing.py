@@ -8,7 +8,7 @@ that were ratified; what could not be verified stays listed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tidegate.domain.commits import Commit
 from tidegate.domain.errors import InvalidRequest
@@ -41,11 +41,3 @@ def commits_to_verify(table: Table, reported: Version) -> tuple[Commit, ...]:
 def published_after(table: Table, verified: Version) -> Version:
     """How far the table is published once this is verified. Never moves backwards, never past the latest."""
     return min(max(table.published, verified), table.latest)
-
-
-def mark_published(table: Table, verified: Version) -> Table:
-    """The table with everything up to `verified` published."""
-    published = published_after(table, verified)
-    if published == table.published:
-        return table
-    return replace(table, published=published, unpublished=table.unpublished_after(published))

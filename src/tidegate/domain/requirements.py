@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from tidegate.domain.errors import InvalidRequest, RequirementConflict
+from tidegate.domain.names import TableId, parse_table_id
 from tidegate.domain.tables import Table
 
 
@@ -24,7 +24,6 @@ class AssertEtag:
     etag: str
 
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 Requirement: TypeAlias = AssertTableId | AssertEtag
 
 
@@ -32,7 +31,7 @@ Requirement: TypeAlias = AssertTableId | AssertEtag
 class Requirements:
     """The id is always asserted: a cached name could otherwise reach a table made anew under it."""
 
-    table_id: str
+    table_id: TableId
     etag: str | None
 
 
@@ -43,10 +42,8 @@ def collect_requirements(requirements: Sequence[Requirement]) -> Requirements:
     table_id = next((r.id for r in requirements if isinstance(r, AssertTableId)), None)
     if table_id is None:
         raise InvalidRequest("Every update needs the requirement assert-table-uuid. Send it.")
-    if not _UUID.fullmatch(table_id):
-        raise InvalidRequest(f"{table_id[:100]!r} in assert-table-uuid is not a UUID. Send the table's id.")
     return Requirements(
-        table_id=table_id.lower(),
+        table_id=parse_table_id(AssertTableId.type, table_id),
         etag=next((r.etag for r in requirements if isinstance(r, AssertEtag)), None),
     )
 

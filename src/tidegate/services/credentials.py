@@ -5,11 +5,10 @@ from __future__ import annotations
 from tidegate.domain.credentials import Credential, CredentialOperation
 from tidegate.domain.errors import NoSuchStagingTable, NoSuchTable, PermissionDenied
 from tidegate.domain.locations import normalize_location
-from tidegate.domain.names import TableId, TableName
+from tidegate.domain.names import TableId, TableName, parse_table_id
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.services.environment import Environment
-from tidegate.services.identified_table import check_table_id
 from tidegate.services.places import check_free, external_place
 
 
@@ -35,7 +34,7 @@ async def credentials_by_id(
     env: Environment, caller: Principal, table_id: str, operation: CredentialOperation
 ) -> Credential:
     """For a table, or for a staging table as if it were one."""
-    id = check_table_id(table_id)
+    id = parse_table_id("table_id", table_id)
 
     def find(uow: UnitOfWork) -> TableName | None:
         try:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import re
-
 from tidegate.domain.errors import InvalidRequest, NoSuchTable
 from tidegate.domain.locations import normalize_location
-from tidegate.domain.names import TableId
+from tidegate.domain.names import parse_table_id
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.tables import Table
 from tidegate.services.environment import Environment
-
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-
-
-def check_table_id(text: str) -> TableId:
-    if not _UUID.fullmatch(text):
-        raise InvalidRequest(f"table_id {text[:100]!r} is not a UUID. Send the table's id.")
-    return TableId(text.lower())
 
 
 async def identified_table(
     env: Environment, caller: Principal, operation: Operation, *, table_id: str, location: str
 ) -> Table:
     """The table, if the caller may do this to it and it is where the caller thinks it is."""
-    id = check_table_id(table_id)
+    id = parse_table_id("table_id", table_id)
     try:
         table = await env.database.read(lambda uow: uow.tables.get_by_id(id))
     except NoSuchTable as missing:

@@ -53,7 +53,7 @@ async def update_table(
         requirements=needed,
         actions=tuple(actions),
         proposed_at=proposed_at,
-        verified=await _verify_report(env, name, TableId(needed.table_id), find(actions, ReportPublished)),
+        verified=await _verify_report(env, name, needed.table_id, find(actions, ReportPublished)),
     )
     match _lost_already(env, proposal) or await env.database.ratify(proposal):
         case Ratified(table, commit):
@@ -65,8 +65,8 @@ async def update_table(
             env.outcomes.count_replay(table.id)
             return table
         case Conflict(_, error):
-            env.outcomes.count_conflict(TableId(needed.table_id))
-            await env.turns.wait(TableId(needed.table_id))
+            env.outcomes.count_conflict(needed.table_id)
+            await env.turns.wait(needed.table_id)
             raise error
         case Rejected(error):
             raise error
@@ -77,12 +77,13 @@ def _lost_already(env: Environment, proposal: Proposal) -> Conflict | None:
 
     Most losers of a race are told by this, and need no transaction to learn what is known.
     """
-    known = env.database.known_table(TableId(proposal.requirements.table_id))
+    known = env.database.known_table(proposal.requirements.table_id)
     if known is None or known.name != proposal.name or proposal.commit is None:
         return None
     holder = known.ratified(proposal.commit.version)
     if holder is None:
         return None
+    # A version that is taken is a conflict or a replay, whatever the limits and the time are.
     decision = decide(known, proposal, ratified=holder, limits=Limits(unpublished_max=0), now=0)
     return decision if isinstance(decision, Conflict) else None
 
@@ -116,14 +117,14 @@ async def _verify_report(
 
 def ratify_group(uow: UnitOfWork, proposals: Sequence[Proposal], *, limits: Limits, clock: Clock) -> list[Decision]:
     """Decides the proposals one after the other against the locked rows of their tables, and writes the outcome."""
-    locked = uow.tables.lock([TableId(proposal.requirements.table_id) for proposal in proposals])
+    locked = uow.tables.lock([proposal.requirements.table_id for proposal in proposals])
     # Read with the rows locked: who waited for another server's group is decided on after that group.
     now = clock()
     published = uow.tables.ratified(_published_versions(proposals, locked))
     current, won = dict(locked), list[tuple[TableId, RatifiedCommit]]()
     decisions: list[Decision] = []
     for proposal in proposals:
-        table = current.get(TableId(proposal.requirements.table_id))
+        table = current.get(proposal.requirements.table_id)
         if table is None or table.name != proposal.name:
             decisions.append(_lost(uow, proposal, table))
             continue
@@ -165,7 +166,7 @@ def _published_versions(
     """The proposed versions that are published already: who has them is not known without looking."""
     taken: list[tuple[TableId, Version]] = []
     for proposal in proposals:
-        table = locked.get(TableId(proposal.requirements.table_id))
+        table = locked.get(proposal.requirements.table_id)
         if table is not None and proposal.commit is not None and proposal.commit.version <= table.published:
             taken.append((table.id, proposal.commit.version))
     return taken

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET
-
 from tidegate.domain import columns, commits, credentials, metrics, protocol, requirements, tables, uniform, updates
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.names import Version
@@ -200,14 +198,4 @@ def from_metadata(table: tables.Table) -> wire.TableMetadata:
         properties=tables.served_properties(table),
         last_commit_version=table.metadata_version,
         last_commit_timestamp_ms=table.metadata_timestamp,
-    )
-
-
-def from_table(table: tables.Table) -> wire.LoadTableResponse:
-    managed = table.type is tables.TableType.MANAGED
-    return wire.LoadTableResponse(
-        metadata=from_metadata(table),
-        commits=[from_commit(commit) for commit in reversed(table.unpublished)],
-        uniform=UNSET if table.uniform is None else from_uniform(table.uniform),
-        latest_table_version=table.latest if managed else UNSET,
     )

@@ -1,7 +1,7 @@
 """Questions answered together: what comes while others are being answered waits, and goes next, in one call.
 
-For work that must leave the event loop (a database round trip, files) and costs more to hand over than to do. The more
-is asked, the more is answered at once, so the cost of handing over does not grow with the load.
+For round trips, which must leave the event loop and cost more to hand over than to do. The more is asked, the more is
+answered at once, so the cost of handing over does not grow with the load.
 
     A asks -> [A];  B, C, D ask meanwhile -> [B C D]
 
