@@ -2,73 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.servers import ServerProcess
-from tidegate.compose import build_server
-from tidegate.db.database import SqlDatabase
-from tidegate.domain.commits import Commit
-from tidegate.domain.names import TableName, Version
-from tidegate.domain.ratification import Conflict, Decision, Proposal, Ratified, Replay
-from tidegate.domain.requirements import Requirements
-from tidegate.domain.updates import Action, AddCommit, ReportPublished
-from tidegate.settings import Settings
-
-NAME = TableName("main", "default", "t")
-
-
-class Group:
-    """Decides proposals together, on a table with versions 1 and 2 that are not published."""
-
-    def __init__(self, database: SqlDatabase, id: str, commits: dict[int, Commit], timestamp: int) -> None:
-        self._database = database
-        self._id = id
-        self.commits = commits
-        self._timestamp = timestamp
-
-    def proposal(self, *actions: Action, verified: int | None = None) -> Proposal:
-        version = None if verified is None else Version(verified)
-        return Proposal(NAME, "admin", Requirements(self._id, None), actions, proposed_at=1, verified=version)
-
-    def new(self, version: int, writer: str) -> AddCommit:
-        name = f"{version:020}.00000000-0000-4000-8000-{writer * 12}.json"
-        return AddCommit(Commit(Version(version), self._timestamp + version, name, 100, self._timestamp), None)
-
-    def decide(self, *proposals: Proposal) -> list[Decision]:
-        async def together() -> list[Decision]:
-            return await asyncio.gather(*(self._database.ratify(proposal) for proposal in proposals))
-
-        return asyncio.run(together())
+from tests.groups import Group, group_on
+from tidegate.domain.names import Version
+from tidegate.domain.ratification import Conflict, Ratified, Replay
+from tidegate.domain.updates import AddCommit, ReportPublished
 
 
 @pytest.fixture
 def group(database_url: str, tmp_path: Path) -> Iterator[Group]:
-    server = ServerProcess(tmp_path / "home", database_url).start()
-    with server.lake() as lake:
-        table = lake.new_table("t")
-        for version in (1, 2):
-            assert table.commit(version).status_code == 200
-        loaded = lake.load("t").json()
-    assert server.stop() == 0
-    commits = {
-        sent["version"]: Commit(
-            sent["version"],
-            sent["timestamp"],
-            sent["file-name"],
-            sent["file-size"],
-            sent["file-modification-timestamp"],
-        )
-        for sent in loaded["commits"]
-    }
-    database = build_server(Settings(home=tmp_path / "home", database=database_url)).env.database
-    assert isinstance(database, SqlDatabase)
-    database.start()
-    yield Group(database, table.id, commits, table.timestamp)
-    database.stop()
+    with group_on(database_url, tmp_path / "home") as group:
+        yield group
 
 
 def test_of_those_who_propose_one_version_the_first_wins(group: Group) -> None:

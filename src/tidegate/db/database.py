@@ -9,11 +9,13 @@ from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError
 
-from tidegate.db.engines import lookup_engine, parse_url, reading_engine, writing_engine
+from tidegate.db.engines import lookup_engine, parse_url, quick_engine, reading_engine, writing_engine
 from tidegate.db.errors import unavailable
 from tidegate.db.hot_statements import hot_statements
 from tidegate.db.known_tables import KnownTables
 from tidegate.db.lookups import Lookup, PostgresLookup, SqliteLookup
+from tidegate.db.quick_transactions import QuickTransactions
+from tidegate.db.transactions import Transactions
 from tidegate.db.unit_of_work import SqlUnitOfWork
 from tidegate.db.writer import DecideGroup, Writer
 from tidegate.domain.errors import NoSuchTable
@@ -43,10 +45,14 @@ class SqlDatabase:
         self._reading = reading_engine(parsed, connections=readers + 1)
         self._writing = writing_engine(parsed)
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="tidegate-reader")
-        self._writer = Writer(
-            self._writing, self._known, self._hot, decide_group, group_max=group_max, queue_max=queue_max
-        )
         sqlite = parsed.get_backend_name() == "sqlite"
+        self._writer = Writer(
+            Transactions(self._writing, self._known, self._hot),
+            QuickTransactions(quick_engine(parsed), self._known, self._hot) if sqlite else None,
+            decide_group,
+            group_max=group_max,
+            queue_max=queue_max,
+        )
         self._lookup: Lookup = (
             SqliteLookup(self._reading) if sqlite else PostgresLookup(lookup_engine(parsed), self._readers)
         )

@@ -18,6 +18,7 @@ from sqlalchemy.exc import ArgumentError
 from tidegate.domain.errors import InvalidRequest
 
 BUSY_WAIT_MS = 30_000
+CHECKPOINT_PAGES = 1_000
 
 _PATIENCE = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 """A PostgreSQL server that vanished from the network is noticed within half a minute, not within hours."""
@@ -50,6 +51,15 @@ def writing_engine(url: URL) -> sa.Engine:
     return sa.create_engine(url, pool_size=2, max_overflow=2, isolation_level="READ COMMITTED", connect_args=_PATIENCE)
 
 
+def quick_engine(url: URL) -> sa.Engine:
+    """For SQLite: who has to wait for the write lock gets an error instead; transactions begin when they are told to,
+    and the log is copied into the database when that is asked for.
+    """
+    engine = sa.create_engine(url, pool_size=1, max_overflow=0)
+    _prepare_sqlite(engine, busy_wait_ms=0, checkpoint_pages=0)
+    return engine
+
+
 def reading_engine(url: URL, *, connections: int) -> sa.Engine:
     if url.get_backend_name() == "sqlite":
         engine = sa.create_engine(url, pool_size=connections, max_overflow=0)
@@ -71,20 +81,29 @@ def lookup_engine(url: URL) -> sa.Engine:
     return sa.create_engine(url, pool_size=1, max_overflow=0, isolation_level="AUTOCOMMIT", connect_args=_PATIENCE)
 
 
-def _prepare_sqlite(engine: sa.Engine, *, begin: str) -> None:
+def _prepare_sqlite(
+    engine: sa.Engine,
+    *,
+    begin: str | None = None,
+    busy_wait_ms: int = BUSY_WAIT_MS,
+    checkpoint_pages: int = CHECKPOINT_PAGES,
+) -> None:
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _record: Any) -> None:  # pyright: ignore[reportUnusedFunction]
-        # Transactions are begun by us, below: the driver's own idea of when one begins breaks snapshots.
+        # Transactions are begun by us: the driver's own idea of when one begins breaks snapshots.
         connection.isolation_level = None
         for pragma in (
-            f"busy_timeout={BUSY_WAIT_MS}",
+            f"busy_timeout={busy_wait_ms}",
             "journal_mode=WAL",
             "synchronous=FULL",
             "foreign_keys=ON",
             "cache_size=-65536",
+            f"wal_autocheckpoint={checkpoint_pages}",
         ):
             connection.execute(f"PRAGMA {pragma}")
 
-    @event.listens_for(engine, "begin")
-    def start(connection: sa.Connection) -> None:  # pyright: ignore[reportUnusedFunction]
-        connection.exec_driver_sql(begin)
+    if begin is not None:
+
+        @event.listens_for(engine, "begin")
+        def start(connection: sa.Connection) -> None:  # pyright: ignore[reportUnusedFunction]
+            connection.exec_driver_sql(begin)

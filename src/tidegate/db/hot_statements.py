@@ -63,10 +63,6 @@ class HotStatements(Protocol):
         ...
 
 
-def _values(names: Sequence[str]) -> str:
-    return ", ".join(f"json_extract(value, '$[{position}]') AS {name}" for position, name in enumerate(names))
-
-
 class SqliteStatements:
     find = """
         SELECT 0, tables.id, tables.state FROM catalogs
@@ -76,12 +72,8 @@ class SqliteStatements:
     """
     # The transaction itself is the lock: it began with BEGIN IMMEDIATE.
     _lock = "SELECT id, state FROM tables WHERE dropped_at IS NULL AND id IN (SELECT value FROM json_each(?))"
-    _add = f"INSERT INTO commits ({', '.join(COMMIT_COLUMNS)}) SELECT {_values(COMMIT_COLUMNS)} FROM json_each(?)"  # noqa: S608
-    _change = f"""
-        UPDATE tables SET {", ".join(f"{name} = changed.{name}" for name in CHANGING_COLUMNS)}
-        FROM (SELECT {_values((*CHANGING_COLUMNS, "id"))} FROM json_each(?)) AS changed
-        WHERE tables.id = changed.id
-    """  # noqa: S608
+    _add = f"INSERT INTO commits ({', '.join(COMMIT_COLUMNS)}) VALUES ({', '.join('?' for _ in COMMIT_COLUMNS)})"  # noqa: S608
+    _change = f"UPDATE tables SET {', '.join(f'{name} = ?' for name in CHANGING_COLUMNS)} WHERE id = ?"  # noqa: S608
 
     def names(self, names: Sequence[TableName]) -> tuple[Any, ...]:
         (name,) = names
@@ -91,10 +83,10 @@ class SqliteStatements:
         return _driver(connection).execute(self._lock, (json.dumps(ids),)).fetchall()
 
     def add_commits(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
-        _driver(connection).execute(self._add, (json.dumps(rows),))
+        _driver(connection).executemany(self._add, rows)
 
     def change_tables(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
-        _driver(connection).execute(self._change, (json.dumps(rows),))
+        _driver(connection).executemany(self._change, rows)
 
 
 def _driver(connection: sa.Connection) -> sqlite3.Connection:

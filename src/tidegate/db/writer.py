@@ -1,4 +1,4 @@
-"""The one thread that writes.
+"""The one place that writes.
 
 Proposals that wait together are decided together, in one transaction with one sync; each gets its own answer, and
 nobody is answered before the sync. While a group is being synced the next one gathers, and before that is written the
@@ -8,26 +8,26 @@ event loop reads what else has arrived, so groups grow with the load:
 
 If the transaction fails, none of its members knows what became of it: all are told so, and recover by re-sending.
 Other writes (create, rename, drop) are rare; each has a transaction of its own.
+
+A thread writes, so that the event loop never waits for a database. On SQLite there is less to wait for: see
+`quick_transactions.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from queue import SimpleQueue
+from typing import Any, NamedTuple, TypeVar
 
-import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from tidegate.db.errors import is_transient, unavailable
-from tidegate.db.hot_statements import HotStatements
-from tidegate.db.known_tables import KnownTables
-from tidegate.db.unit_of_work import SqlUnitOfWork
+from tidegate.db.errors import unavailable
+from tidegate.db.quick_transactions import QuickTransactions
+from tidegate.db.transactions import Transactions
 from tidegate.domain.errors import OutcomeUnknown, TidegateError, TooManyRequests
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.ratification import Decision, Proposal
@@ -35,59 +35,55 @@ from tidegate.domain.ratification import Decision, Proposal
 T = TypeVar("T")
 DecideGroup = Callable[[UnitOfWork, Sequence[Proposal]], Sequence[Decision]]
 
-ATTEMPTS_MAX = 5
-"""How often a transaction that the database rolled back for another one's sake is run again."""
-
 GATHERING_ROUNDS_MAX = 4
 """Rounds of the event loop for which a group may grow before it is written."""
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Waiting:
-    """Work handed in by an event loop that waits for its answer."""
-
+class _Waiting(NamedTuple):
     work: Proposal | Callable[[UnitOfWork], Any]
     future: asyncio.Future[Any]
-    loop: asyncio.AbstractEventLoop
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    waiting: _Waiting
+class _Answer(NamedTuple):
+    future: asyncio.Future[Any]
     value: Any = None
     error: BaseException | None = None
 
 
+class _Job(NamedTuple):
+    """For the thread. `decisions`: what is written already, and only has to be committed."""
+
+    loop: asyncio.AbstractEventLoop
+    batch: Sequence[_Waiting]
+    decisions: Sequence[Decision] | None
+
+
 class Writer:
-    """`decide_group` gets the transaction and the proposals, and returns one decision for each."""
+    """For one event loop at a time. `decide_group` gets the transaction and the proposals, and returns one decision
+    for each.
+    """
 
     def __init__(
         self,
-        engine: sa.Engine,
-        known: KnownTables,
-        hot: HotStatements,
+        transactions: Transactions,
+        quick: QuickTransactions | None,
         decide_group: DecideGroup,
         *,
         group_max: int,
         queue_max: int,
     ) -> None:
-        self._engine = engine
-        self._known = known
-        self._hot = hot
+        self._transactions = transactions
+        self._quick = quick
         self._decide_group = decide_group
         self._group_max = group_max
         self._queue_max = queue_max
         self._queue: deque[_Waiting] = deque()
-        self._arrived = threading.Condition()
-        self._complete = False
-        """Whether what has arrived is worth a group, so that the thread may take it."""
-        self._gathering = False
-        self._writing = False
+        self._busy = False
+        """Whether a group is gathering or being written: who comes meanwhile waits in the queue."""
         self._stopping = False
-        self._connection: sa.Connection | None = None
-        """The thread's own, kept open: opening and closing one for each group costs as much as a small group."""
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="tidegate-writer", daemon=True)
 
     def start(self) -> None:
@@ -95,137 +91,104 @@ class Writer:
 
     def stop(self) -> None:
         """Finishes what was accepted, then returns."""
-        with self._arrived:
-            self._stopping = True
-            self._arrived.notify()
+        self._stopping = True
+        self._jobs.put(None)
         self._thread.join()
+        while self._queue:
+            _settle(self._write(self._take(), None))
+        self._transactions.close()
+        if self._quick is not None:
+            self._quick.close()
 
     async def submit(self, work: Proposal | Callable[[UnitOfWork], T]) -> Any:
+        if self._stopping or len(self._queue) >= self._queue_max:
+            raise TooManyRequests("The server cannot take more writes right now. Try again in a moment.")
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(work, loop.create_future(), loop)
-        with self._arrived:
-            if self._stopping or len(self._queue) >= self._queue_max:
-                raise TooManyRequests("The server cannot take more writes right now. Try again in a moment.")
-            self._queue.append(waiting)
-            if not self._writing and not self._gathering:
-                self._gathering = True
-                loop.call_soon(self._gather, loop, len(self._queue), GATHERING_ROUNDS_MAX)
-        return await waiting.future
+        future: asyncio.Future[Any] = loop.create_future()
+        self._queue.append(_Waiting(work, future))
+        if not self._busy:
+            self._busy = True
+            loop.call_soon(self._gather, loop, len(self._queue), GATHERING_ROUNDS_MAX)
+        return await future
 
     def _gather(self, loop: asyncio.AbstractEventLoop, seen: int, rounds: int) -> None:
-        """Lets the event loop read what else has arrived, round by round, before the thread is woken: a thread that
-        takes the first of many proposals alone makes all the others wait for its sync.
+        """Lets the event loop read what else has arrived, round by round: whoever writes the first of many proposals
+        alone makes all the others wait for its sync.
         """
-        with self._arrived:
-            if seen < len(self._queue) < self._group_max and rounds > 0:
-                loop.call_soon(self._gather, loop, len(self._queue), rounds - 1)
-            else:
-                self._gathering = False
-                self._wake()
+        if seen < len(self._queue) < self._group_max and rounds > 0:
+            loop.call_soon(self._gather, loop, len(self._queue), rounds - 1)
+        elif self._queue and not self._stopping:
+            self._start(loop, self._take())
+        else:
+            self._busy = False
 
-    def _wake(self) -> None:
-        self._complete = True
-        self._arrived.notify()
+    def _take(self) -> list[_Waiting]:
+        """The next group, or a single write of another kind."""
+        batch = [self._queue.popleft()]
+        if isinstance(batch[0].work, Proposal):
+            while self._queue and len(batch) < self._group_max and isinstance(self._queue[0].work, Proposal):
+                batch.append(self._queue.popleft())
+        return batch
+
+    def _start(self, loop: asyncio.AbstractEventLoop, batch: Sequence[_Waiting]) -> None:
+        group = _proposals(batch)
+        decisions = None
+        if self._quick is not None and group:
+            decisions = self._quick.begin(lambda uow: self._decide_group(uow, group), rows=2 * len(group))
+        if self._quick is not None and decisions is not None and self._quick.ends_quickly:
+            self._finish(loop, self._write(batch, decisions))
+        else:
+            self._jobs.put(_Job(loop, batch, decisions))
+
+    def _finish(self, loop: asyncio.AbstractEventLoop, answers: Sequence[_Answer]) -> None:
+        """Those who are answered may have more to ask."""
+        _settle(answers)
+        self._gather(loop, 0, GATHERING_ROUNDS_MAX)
 
     def _run(self) -> None:
-        while batch := self._next_batch():
-            group: list[tuple[_Waiting, Proposal]] = []
-            answers: list[_Answer] = []
-            for waiting in batch:
-                if isinstance(waiting.work, Proposal):
-                    group.append((waiting, waiting.work))
-                else:
-                    answers.append(self._write_one(waiting, waiting.work))
-            self._deliver(answers + (self._write_group(group) if group else []))
-        self._disconnect()
+        while (job := self._jobs.get()) is not None:
+            answers = self._write(job.batch, job.decisions)
+            if self._quick is not None:
+                self._quick.checkpoint()
+            if job.loop.is_closed():
+                self._busy = False
+            else:
+                job.loop.call_soon_threadsafe(self._finish, job.loop, answers)
 
-    def _next_batch(self) -> list[_Waiting]:
-        """Empty when there is nothing more to do."""
-        with self._arrived:
-            while not (self._complete and self._queue) and not self._stopping:
-                self._arrived.wait()
-            self._complete = False
-            self._writing = True
-            return [self._queue.popleft() for _ in range(min(len(self._queue), self._group_max))]
-
-    def _write_group(self, group: Sequence[tuple[_Waiting, Proposal]]) -> list[_Answer]:
-        proposals = [proposal for _, proposal in group]
+    def _write(self, batch: Sequence[_Waiting], decisions: Sequence[Decision] | None) -> list[_Answer]:
+        group = _proposals(batch)
+        if not group:
+            return [self._write_one(waiting.future, waiting.work) for waiting in batch]
         try:
-            decisions = self._transaction(lambda uow: self._decide_group(uow, proposals))
+            if decisions is None or self._quick is None or not self._quick.end():
+                decisions = self._transactions.run(lambda uow: self._decide_group(uow, group))
         except Exception:
             log.exception("a group of %d proposals failed", len(group))
             unknown = "The database failed while the commit was written; it may have happened. Send it again unchanged."
-            return [_Answer(waiting, error=OutcomeUnknown(unknown)) for waiting, _ in group]
-        return [_Answer(waiting, decision) for (waiting, _), decision in zip(group, decisions, strict=True)]
+            return [_Answer(waiting.future, error=OutcomeUnknown(unknown)) for waiting in batch]
+        return [_Answer(waiting.future, decision) for waiting, decision in zip(batch, decisions, strict=True)]
 
-    def _write_one(self, waiting: _Waiting, work: Callable[[UnitOfWork], Any]) -> _Answer:
+    def _write_one(self, future: asyncio.Future[Any], work: Any) -> _Answer:
         try:
-            return _Answer(waiting, self._transaction(work))
+            return _Answer(future, self._transactions.run(work))
         except TidegateError as error:
-            return _Answer(waiting, error=error)
+            return _Answer(future, error=error)
         except DBAPIError as error:
             log.exception("a write failed")
-            return _Answer(waiting, error=unavailable(error))
+            return _Answer(future, error=unavailable(error))
         except Exception as error:
-            return _Answer(waiting, error=error)
-
-    def _transaction(self, work: Callable[[UnitOfWork], T]) -> T:
-        for attempt in range(1, ATTEMPTS_MAX + 1):
-            worked = False
-            try:
-                connection = self._connection = self._connection or self._engine.connect()
-                with connection.begin():
-                    outcome = work(SqlUnitOfWork(connection, self._known, self._hot))
-                    worked = True
-                self._known.confirm()
-                return outcome
-            except BaseException as error:
-                self._known.dismiss()
-                if not isinstance(error, TidegateError):
-                    self._disconnect()
-                if attempt == ATTEMPTS_MAX or not _may_try_again(error, committing=worked):
-                    raise
-        raise AssertionError("unreachable: the last attempt returns or raises")
-
-    def _disconnect(self) -> None:
-        """After an error whose cause may be the connection. The next transaction gets another one."""
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            with contextlib.suppress(DBAPIError):
-                connection.close()
-
-    def _deliver(self, answers: Sequence[_Answer]) -> None:
-        """Wakes each event loop once for all of its answers; those who were answered may have more to ask."""
-        for loop in {answer.waiting.loop for answer in answers}:
-            mine = [answer for answer in answers if answer.waiting.loop is loop]
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(_settle, mine)
-        with self._arrived:
-            self._writing = False
-            if self._queue and not self._gathering:
-                self._gather_on(self._queue[0].loop)
-
-    def _gather_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        if loop.is_closed():
-            self._wake()
-        else:
-            self._gathering = True
-            loop.call_soon_threadsafe(self._gather, loop, 0, GATHERING_ROUNDS_MAX)
+            return _Answer(future, error=error)
 
 
-def _may_try_again(error: BaseException, *, committing: bool) -> bool:
-    """Whether nothing was stored for certain. A connection that is lost before the commit, as one that lay idle while
-    the database was restarted, has stored nothing; one that is lost during the commit may have.
-    """
-    lost = isinstance(error, DBAPIError) and error.connection_invalidated
-    return is_transient(error) or (lost and not committing)
+def _proposals(batch: Sequence[_Waiting]) -> list[Proposal]:
+    return [waiting.work for waiting in batch if isinstance(waiting.work, Proposal)]
 
 
 def _settle(answers: Sequence[_Answer]) -> None:
     for answer in answers:
-        if answer.waiting.future.done():
+        if answer.future.done():
             continue  # the caller went away; what it asked for happened all the same
         if answer.error is not None:
-            answer.waiting.future.set_exception(answer.error)
+            answer.future.set_exception(answer.error)
         else:
-            answer.waiting.future.set_result(answer.value)
+            answer.future.set_result(answer.value)

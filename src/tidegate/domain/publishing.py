@@ -35,7 +35,7 @@ def check_report(table: Table, reported: Version) -> None:
 
 def commits_to_verify(table: Table, reported: Version) -> tuple[Commit, ...]:
     """The commits whose published files must be looked at before the report may count, in order."""
-    return tuple(commit for commit in table.unpublished if commit.version <= reported)
+    return table.unpublished[: max(reported - table.published, 0)]
 
 
 def published_after(table: Table, verified: Version) -> Version:

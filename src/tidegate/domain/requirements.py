@@ -36,16 +36,18 @@ class Requirements:
 
 
 def collect_requirements(requirements: Sequence[Requirement]) -> Requirements:
-    if len({type(requirement) for requirement in requirements}) < len(requirements):
+    table_id = etag = None
+    for requirement in requirements:
+        if isinstance(requirement, AssertTableId):
+            table_id = requirement.id
+        else:
+            etag = requirement.etag
+    if len(requirements) > (table_id is not None) + (etag is not None):
         name, count = Counter(requirement.type for requirement in requirements).most_common(1)[0]
         raise InvalidRequest(f"{name} is required {count} times. Send at most one of each kind.")
-    table_id = next((r.id for r in requirements if isinstance(r, AssertTableId)), None)
     if table_id is None:
         raise InvalidRequest("Every update needs the requirement assert-table-uuid. Send it.")
-    return Requirements(
-        table_id=parse_table_id(AssertTableId.type, table_id),
-        etag=next((r.etag for r in requirements if isinstance(r, AssertEtag)), None),
-    )
+    return Requirements(parse_table_id(AssertTableId.type, table_id), etag)
 
 
 def check_etag(requirements: Requirements, table: Table) -> None:

@@ -21,8 +21,8 @@ class Uniform:
 
 
 def is_iceberg_enabled(properties: Mapping[str, str]) -> bool:
-    formats = properties.get(ENABLED_FORMATS_PROPERTY, "")
-    return "iceberg" in (part.strip().lower() for part in formats.split(","))
+    formats = properties.get(ENABLED_FORMATS_PROPERTY)
+    return formats is not None and "iceberg" in (part.strip().lower() for part in formats.split(","))
 
 
 def check_uniform(

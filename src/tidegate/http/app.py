@@ -20,6 +20,7 @@ from tidegate.domain.privileges import Principal
 from tidegate.http.endpoints import Call, Encoded, Endpoint, Match, Router
 from tidegate.http.faces import Face, MethodNotAllowed, NoSuchEndpoint
 from tidegate.http.openapi import openapi_document
+from tidegate.http.protocol import WHOLE_ANSWER, WholeAnswer
 from tidegate.http.requests import decode_body, read_body, read_query, read_segments
 from tidegate.services.environment import Environment
 
@@ -67,7 +68,7 @@ class App:
             await self._lifespan(receive, send)
             return
         if scope["path"] == "/health" and scope["method"] in {"GET", "HEAD"}:
-            await _respond(send, 200, b'{"status":"ok"}', head=scope["method"] == "HEAD")
+            await _respond(scope, send, 200, b'{"status":"ok"}')
             return
         self._in_flight += 1
         try:
@@ -89,10 +90,9 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        head = scope["method"] == "HEAD"
         try:
             status, body = await self._dispatch(scope, receive)
-            await _respond(send, status, body, head=head)
+            await _respond(scope, send, status, body)
         except TidegateError as error:
             await self._refuse(scope, send, error)
         except Exception:
@@ -157,21 +157,17 @@ class App:
         if isinstance(error, TooManyRequests):
             headers.append((b"retry-after", b"1"))
         body = _encode(face.error_body(code, error.message))
-        await _respond(send, code.status, body, head=scope["method"] == "HEAD", headers=headers)
+        await _respond(scope, send, code.status, body, headers=headers)
 
 
 async def _respond(
-    send: Send,
-    status: int,
-    body: bytes | None,
-    *,
-    head: bool = False,
-    headers: Sequence[tuple[bytes, bytes]] = (),
+    scope: Scope, send: Send, status: int, body: bytes | None, *, headers: Sequence[tuple[bytes, bytes]] = ()
 ) -> None:
-    if body is None:
-        described = list(headers)
-    else:
-        length = str(len(body)).encode()
-        described = [(b"content-type", b"application/json"), (b"content-length", length), *headers]
-    await send({"type": "http.response.start", "status": status, "headers": described})
-    await send({"type": "http.response.body", "body": b"" if body is None or head else body})
+    described = list(headers)
+    if body is not None:
+        described += [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    sent = b"" if body is None or scope["method"] == "HEAD" else body
+    at_once: WholeAnswer | None = scope.get("extensions", {}).get(WHOLE_ANSWER)
+    if at_once is None or not at_once(status, described, sent):
+        await send({"type": "http.response.start", "status": status, "headers": described})
+        await send({"type": "http.response.body", "body": sent})

@@ -78,10 +78,10 @@ def _lost_already(env: Environment, proposal: Proposal) -> Conflict | None:
     Most losers of a race are told by this, and need no transaction to learn what is known.
     """
     known = env.database.known_table(proposal.requirements.table_id)
-    if known is None or known.name != proposal.name or proposal.commit is None:
+    if known is None or proposal.commit is None or proposal.commit.version > known.latest:
         return None
     holder = known.ratified(proposal.commit.version)
-    if holder is None:
+    if holder is None or known.name != proposal.name:
         return None
     # A version that is taken is a conflict or a replay, whatever the limits and the time are.
     decision = decide(known, proposal, ratified=holder, limits=Limits(unpublished_max=0), now=0)

@@ -44,9 +44,12 @@ def _same(one: str, other: str, size: int) -> bool:
 def _read_alike(left: int, right: int, size: int) -> bool:
     """Piece by piece: a commit may be larger than what one wants to hold in memory."""
     wanted = size
-    while wanted > 0:
-        piece = os.read(left, min(wanted, _PIECE_BYTES))
-        if not piece or piece != os.read(right, len(piece)):
+    while True:
+        # One byte more than there should be: whatever is too long or too short shows without another look.
+        limit = min(wanted + 1, _PIECE_BYTES)
+        piece = os.read(left, limit)
+        if piece != os.read(right, limit) or len(piece) > wanted:
             return False
         wanted -= len(piece)
-    return not os.read(left, 1) and not os.read(right, 1)
+        if len(piece) < limit:
+            return wanted == 0
