@@ -22,6 +22,7 @@ from tests.lake import Lake, LakeTable
 from tests.servers import ServerProcess
 from tests.spark.conftest import Sql
 from tests.spark.logs import Catalog, log_folder, published_file, replay
+from tests.spark.writers import StatementRefused, WriterProcess
 
 CHECKPOINT_INTERVAL = 10
 
@@ -108,6 +109,29 @@ def test_table_is_as_before_once_the_stray_file_is_gone(sql: Sql, forged: str, c
     published_file(catalog.load(forged)["metadata"]["location"], 2).unlink()
     assert sql(f"SELECT count(*) FROM {forged}") == [(4,)]
     assert [row.operation for row in sql(f"DESCRIBE HISTORY {forged}")] == ["WRITE", "CREATE TABLE AS SELECT"]
+
+
+def test_both_faces_read_the_same_versions(
+    sql: Sql, old: WriterProcess, table: str, catalog: Catalog, by_hand: Callable[[], LakeTable]
+) -> None:
+    """On specification v0.1.0 as well: what is ratified is read before it is published, and nothing beyond it ever."""
+    sql(f"CREATE TABLE {table} AS SELECT id FROM range(3)")
+    assert old.sql(f"SELECT count(*) FROM {table}") == [(3,)]
+    timestamp, content = removals(catalog, table, operation="BY HAND")
+    writer = by_hand()
+    commit = writer.stage_commit(1, timestamp=timestamp, content=content)
+    response = writer.update({"action": "add-commit", "commit": commit})
+    assert response.status_code == 200, response.text
+    assert old.sql(f"SELECT count(*) FROM {table}") == [(0,)]
+    assert not published_file(writer.location, 1).exists()
+    published_file(writer.location, 1).write_bytes(content)
+    stray = published_file(writer.location, 2)
+    stray.write_bytes(removals(catalog, table, operation="FORGED")[1])
+    with pytest.raises(StatementRefused, match="ratified versions up to 1 only"):
+        old.sql(f"INSERT INTO {table} VALUES (7)")
+    stray.unlink()
+    old.sql(f"INSERT INTO {table} VALUES (7)")
+    assert sql(f"SELECT id FROM {table}") == [(7,)]
 
 
 def test_ratified_commit_is_read_before_it_is_published(

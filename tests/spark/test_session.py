@@ -20,6 +20,7 @@ from pyspark.sql.functions import udf
 import tidegate.spark
 from tests.lake import UNITY
 from tests.servers import ServerProcess
+from tests.spark.conftest import OLD_FACE
 from tests.spark.sessions import SMALL
 from tidegate.spark.connection import connection
 from tidegate.spark.jars import DELTA_JARS, spark_jars_folder
@@ -149,6 +150,7 @@ def test_a_running_session_is_given_further_catalogs(
     [
         ({"uri": "http://127.0.0.1:1"}, "has another value for spark.sql.catalog.main.uri"),
         ({"token": "another"}, "has another value for spark.sql.catalog.main.token"),
+        (OLD_FACE, "has another value for spark.sql.catalog.main.deltaRestApi.enabled"),
         ({"master": "local[1]"}, "spark.master cannot be changed"),
         ({"spark.driver.memory": "3g"}, "spark.driver.memory cannot be changed"),
     ],

@@ -3,6 +3,8 @@
 `WriterProcess` is a child with a Spark of its own. It reads tasks from its standard input, and answers each:
 
     {"work": "append", "table": "main.s.t", "who": "sea", "times": 3}   ->   {"done": 3, "conflicts": 0}
+    {"sql": "SELECT * FROM main.s.t"}                                   ->   {"rows": [["sea", 0]]}
+    {"sql": "SELECT * FROM main.s.missing"}                             ->   {"refused": "[TABLE_OR_VIEW_NOT_..."}
 """
 
 from __future__ import annotations
@@ -92,10 +94,15 @@ WORK: dict[str, Callable[[SparkSession, Task, int], int]] = {
 }
 
 
+class StatementRefused(Exception):
+    """A statement failed in the other process; the message is Spark's."""
+
+
 class WriterProcess:
-    def __init__(self, server: ServerProcess, folder: Path) -> None:
-        environment = {**os.environ, "TIDEGATE_URI": server.url, "TIDEGATE_TOKEN": server.token}
-        command = [sys.executable, "-m", "tests.spark.writers", str(folder)]
+    def __init__(self, server: ServerProcess, folder: Path, *, uri: str | None = None, **conf: str) -> None:
+        """`uri` is another way to the server, `conf` are settings of Spark besides."""
+        environment = {**os.environ, "TIDEGATE_URI": uri or server.url, "TIDEGATE_TOKEN": server.token}
+        command = [sys.executable, "-m", "tests.spark.writers", str(folder), json.dumps(conf)]
         self._errors = (folder / "stderr").open("w+")
         self._process = subprocess.Popen(
             command,
@@ -110,16 +117,25 @@ class WriterProcess:
         assert self._answer() == "ready"
 
     def perform(self, task: Task) -> Outcome:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(asdict(task)) + "\n")
-        self._process.stdin.flush()
-        return Outcome(**self._answer())
+        return Outcome(**self._ask(asdict(task)))
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        answer = self._ask({"sql": statement})
+        if "refused" in answer:
+            raise StatementRefused(answer["refused"])
+        return [tuple(row) for row in answer["rows"]]
 
     def stop(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(timeout=60)
         self._errors.close()
+
+    def _ask(self, task: dict[str, Any]) -> Any:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(task) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
 
     def _answer(self) -> Any:
         assert self._process.stdout is not None
@@ -131,15 +147,24 @@ class WriterProcess:
         return json.loads(line)
 
 
-def main(folder: str) -> None:
+def main(folder: str, conf: str) -> None:
     uri, token = os.environ["TIDEGATE_URI"], os.environ["TIDEGATE_TOKEN"]
-    spark = sessions.connect(uri=uri, token=token, folder=Path(folder))
+    spark = sessions.connect(uri=uri, token=token, folder=Path(folder), **json.loads(conf))
     spark.range(1).collect()
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
-        print(json.dumps(asdict(perform(spark, Task(**json.loads(line))))), flush=True)
+        task = json.loads(line)
+        answer = _rows(spark, task["sql"]) if "sql" in task else asdict(perform(spark, Task(**task)))
+        print(json.dumps(answer, default=str), flush=True)
     spark.stop()
 
 
+def _rows(spark: SparkSession, statement: str) -> dict[str, Any]:
+    try:
+        return {"rows": spark.sql(statement).collect()}
+    except Exception as error:
+        return {"refused": str(error)}
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

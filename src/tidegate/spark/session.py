@@ -120,7 +120,8 @@ def _has(running: SparkSession, name: str, value: str) -> bool:
 
 def _require_changeable(running: SparkSession, name: str) -> None:
     is_catalog = name.startswith("spark.sql.catalog.")
-    if is_catalog and running.conf.get(name, None) is not None:
+    # A catalog takes its settings when it is first used, Delta looks them up with each commit: both must see the same.
+    if is_catalog and running.conf.get(".".join(name.split(".")[:4]), None) is not None:
         raise SparkAlreadyRunning(
             f"The running Spark session has another value for {name}, and may be using it: stop the session first "
             "(spark.stop())."

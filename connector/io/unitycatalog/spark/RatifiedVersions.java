@@ -37,17 +37,18 @@ final class RatifiedVersions {
 
   static Table checked(RestCatalog catalog, Identifier ident, Table table) {
     if (table instanceof DeltaTableV2 delta && delta.catalogTable().isDefined() && isManaged(delta.catalogTable().get())) {
-      check(catalog, ident, delta, delta.catalogTable().get().location().toString());
+      check(catalog, ident, delta, delta.catalogTable().get());
     }
     return table;
   }
 
-  private static void check(RestCatalog catalog, Identifier ident, DeltaTableV2 table, String location) {
+  private static void check(RestCatalog catalog, Identifier ident, DeltaTableV2 table, CatalogTable known) {
+    String location = known.location().toString();
     long read = table.initialSnapshot().version();
     if (read <= KNOWN.getOrDefault(location, -1L)) {
       return;
     }
-    long ratified = catalog.latestVersion(ident);
+    long ratified = catalog.face().latestVersion(ident, known);
     KNOWN.put(location, ratified);
     if (read > ratified) {
       DeltaLog.invalidateCache(SparkSession.active(), new Path(location));

@@ -79,7 +79,7 @@ final class Refusals {
     }
     return switch (refusal.type) {
       case "NoSuchTableException", "TABLE_DOES_NOT_EXIST" -> new NoSuchTableException(catalog.qualified(ident));
-      case "AlreadyExistsException" -> new TableAlreadyExistsException(catalog.qualified(ident));
+      case "AlreadyExistsException", "TABLE_ALREADY_EXISTS" -> new TableAlreadyExistsException(catalog.qualified(ident));
       case "NoSuchSchemaException", "SCHEMA_DOES_NOT_EXIST", "NoSuchCatalogException", "CATALOG_DOES_NOT_EXIST" ->
           new NoSuchNamespaceException(catalog.qualified(ident.namespace()));
       case "SCHEMA_ALREADY_EXISTS" -> new NamespaceAlreadyExistsException(catalog.qualified(ident.namespace()));

@@ -2,6 +2,7 @@ package io.unitycatalog.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.delta.storage.commit.uccommitcoordinator.UCConfigUtils;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -11,6 +12,7 @@ import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -24,23 +26,22 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * What Delta leaves to the catalog behind it: schemas, listing, dropping, renaming, and the registration of external
- * tables. Managed tables are staged, created, loaded and committed to by Delta itself.
+ * What Delta leaves to the catalog behind it: schemas, listing, dropping, renaming, the registration of external tables, and
+ * what the {@link Face} of the session leaves to it besides.
  */
 final class RestCatalog implements TableCatalog, SupportsNamespaces, FunctionCatalog {
   private static final int PAGES_MAX = 100_000;
 
   private String name;
   private Rest rest;
+  private Face face;
 
   @Override
   public void initialize(String name, CaseInsensitiveStringMap options) {
-    if (!options.getBoolean("deltaRestApi.enabled", true)) {
-      throw new IllegalArgumentException(
-          "This connector speaks Delta REST v1.0 only: remove spark.sql.catalog." + name + ".deltaRestApi.enabled=false.");
-    }
+    Map<String, String> given = options.asCaseSensitiveMap();
     this.name = name;
-    this.rest = new Rest(name, options.asCaseSensitiveMap());
+    this.rest = new Rest(name, given);
+    this.face = UCConfigUtils.isDeltaRestApiEnabled(given) ? new DeltaFace(rest, name) : new UnityFace(rest, name);
   }
 
   @Override
@@ -145,35 +146,31 @@ final class RestCatalog implements TableCatalog, SupportsNamespaces, FunctionCat
             .toArray(Identifier[]::new));
   }
 
-  /** Only reached for what is not a Delta table. */
   @Override
   public Table loadTable(Identifier ident) {
-    throw new UnsupportedOperationException(fullName(ident) + " is not a Delta table: it cannot be read here.");
+    return Refusals.explained(this, ident, () -> checked(ident).load(ident));
   }
 
-  /** Only reached for external tables, whose log is at its place already. */
+  /** Reached when version 0 is written: for external tables, and for managed ones that Delta does not create by itself. */
   @Override
   public Table createTable(
       Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
-    String location = properties.get(TableCatalog.PROP_LOCATION);
-    if (location == null) {
-      throw new UnsupportedOperationException("Only Delta can create the managed table " + fullName(ident) + ".");
-    }
-    ObjectNode body = ExternalTable.describe(ident.name(), location, properties.get(TableCatalog.PROP_COMMENT));
     return Refusals.explained(this, ident, () -> {
-      rest.call("POST", tablesPath(ident), body);
+      String location = properties.get(TableCatalog.PROP_LOCATION);
+      if (location == null || Boolean.parseBoolean(properties.get(TableCatalog.PROP_IS_MANAGED_LOCATION))) {
+        checked(ident).create(ident, CatalogV2Util.v2ColumnsToStructType(columns), partitionColumns(partitions), properties);
+      } else {
+        checked(ident).register(ident, location, properties.get(TableCatalog.PROP_COMMENT));
+      }
       return null; // Delta loads it again.
     });
   }
 
-  long latestVersion(Identifier ident) {
-    return rest.get(tablePath(ident)).path("latest-table-version").asLong();
-  }
-
-  /** Whether an external table may be made there, which is asked before anything is written. */
-  boolean checkPlace(String location) {
-    rest.get("/delta/v1/temporary-path-credentials?operation=READ_WRITE&location=" + Rest.encode(location));
-    return true;
+  private static String[] partitionColumns(Transform[] partitions) {
+    return Stream.of(partitions)
+        .filter(transform -> transform.name().equals("identity"))
+        .map(transform -> transform.references()[0].fieldNames()[0])
+        .toArray(String[]::new);
   }
 
   @Override
@@ -185,7 +182,7 @@ final class RestCatalog implements TableCatalog, SupportsNamespaces, FunctionCat
   public boolean dropTable(Identifier ident) {
     return Refusals.explained(this, ident, () -> {
       try {
-        rest.call("DELETE", tablePath(ident), null);
+        checked(ident).drop(ident);
         return true;
       } catch (Refusals.Refusal refusal) {
         if (refusal.status == 404) {
@@ -208,9 +205,8 @@ final class RestCatalog implements TableCatalog, SupportsNamespaces, FunctionCat
       throw new UnsupportedOperationException(
           "A table keeps its schema: " + fullName(from) + " cannot be renamed to " + to + ".");
     }
-    ObjectNode body = Rest.JSON.createObjectNode().put("new-name", to.name());
     try {
-      rest.call("POST", tablePath(from) + "/rename", body);
+      checked(from).rename(from, to.name());
     } catch (Refusals.Refusal refusal) {
       // What exists already is the new name, what does not exist is the old one.
       Refusals.explained(this, refusal.status == 409 ? Identifier.of(from.namespace(), to.name()) : from, () -> {
@@ -232,6 +228,15 @@ final class RestCatalog implements TableCatalog, SupportsNamespaces, FunctionCat
   }
 
   // ---- names and paths
+
+  Face face() {
+    return face;
+  }
+
+  private Face checked(Identifier ident) {
+    schemaName(ident.namespace());
+    return face;
+  }
 
   String address() {
     return rest.address();
@@ -270,14 +275,6 @@ final class RestCatalog implements TableCatalog, SupportsNamespaces, FunctionCat
 
   private String schemaPath(String[] namespace) {
     return "/schemas" + Rest.path(name + "." + schemaName(namespace));
-  }
-
-  private String tablesPath(Identifier ident) {
-    return "/delta/v1" + Rest.path("catalogs", name, "schemas", schemaName(ident.namespace()), "tables");
-  }
-
-  private String tablePath(Identifier ident) {
-    return tablesPath(ident) + Rest.path(ident.name());
   }
 
   // ---- answers

@@ -3,6 +3,7 @@ package io.unitycatalog.spark;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.function.BiFunction;
 
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -53,33 +54,34 @@ public class UCSingleCatalog extends DeltaCatalog {
   @Override
   public Table createTable(
       Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
-    Map<String, String> checked = asDelta(ident, properties);
+    Map<String, String> checked = asDelta(ident, properties, rest.face()::toCreate);
     return explained(ident, () -> super.createTable(ident, columns, partitions, checked));
   }
 
   @Override
   public StagedTable stageCreate(
       Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
-    Map<String, String> checked = asDelta(ident, properties);
+    Map<String, String> checked = asDelta(ident, properties, rest.face()::toCreate);
     return staged(ident, () -> super.stageCreate(ident, columns, partitions, checked));
   }
 
   @Override
   public StagedTable stageReplace(
       Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
-    Map<String, String> checked = asDelta(ident, properties);
+    Map<String, String> checked = asDelta(ident, properties, rest.face()::toReplace);
     return staged(ident, () -> super.stageReplace(ident, columns, partitions, checked));
   }
 
   @Override
   public StagedTable stageCreateOrReplace(
       Identifier ident, Column[] columns, Transform[] partitions, Map<String, String> properties) {
-    Map<String, String> checked = asDelta(ident, properties);
+    Map<String, String> checked = asDelta(ident, properties, rest.face()::toCreateOrReplace);
     return staged(ident, () -> super.stageCreateOrReplace(ident, columns, partitions, checked));
   }
 
-  /** The properties of a table that may be made: a Delta table, and if it has a location then one that is free. */
-  private Map<String, String> asDelta(Identifier ident, Map<String, String> properties) {
+  /** The properties of a table that may be made: a Delta table, managed or at a place that is free. */
+  private Map<String, String> asDelta(
+      Identifier ident, Map<String, String> properties, BiFunction<Identifier, Map<String, String>, Map<String, String>> managed) {
     String provider = properties.getOrDefault(TableCatalog.PROP_PROVIDER, "delta");
     if (!provider.equalsIgnoreCase("delta")) {
       throw new UnsupportedOperationException(
@@ -87,13 +89,16 @@ public class UCSingleCatalog extends DeltaCatalog {
               + " holds Delta tables. Say USING DELTA in SQL and format(\"delta\") on a writer, or set"
               + " spark.sql.sources.default=delta.");
     }
-    if (properties.containsKey(TableCatalog.PROP_LOCATION)) {
-      // Delta writes version 0 before it registers the table: a place that is refused must be refused before that.
-      explained(ident, () -> rest.checkPlace(properties.get(TableCatalog.PROP_LOCATION)));
-    }
     Map<String, String> checked = new HashMap<>(properties);
     checked.put(TableCatalog.PROP_PROVIDER, "delta");
-    return checked;
+    if (!properties.containsKey(TableCatalog.PROP_LOCATION)) {
+      return explained(ident, () -> managed.apply(ident, checked));
+    }
+    return explained(ident, () -> {
+      // Delta writes version 0 before it registers the table: a place that is refused must be refused before that.
+      rest.face().checkPlace(properties.get(TableCatalog.PROP_LOCATION));
+      return checked;
+    });
   }
 
   private StagedTable staged(Identifier ident, Callable<StagedTable> stage) {
