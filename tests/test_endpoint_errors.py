@@ -177,6 +177,7 @@ SOUND: dict[str, MakeAsk] = {
     "getStagingTableCredentials": lambda s: Ask({"table_id": s.draft.id}),
     "getTemporaryPathCredentials": lambda s: Ask(query={"location": "file:///data/t", "operation": "READ"}),
     "getMetastoreSummary": lambda s: Ask(),
+    "getDefaultNamespaceSetting": lambda s: Ask(),
     "createCatalog": lambda s: Ask(body={"name": f"{s.catalog}_new"}),
     "listCatalogs": lambda s: Ask(),
     "getCatalog": lambda s: Ask({"name": s.catalog}),

@@ -70,15 +70,17 @@ def _endpoint(endpoint: Endpoint) -> str:
 
 
 def errors() -> str:
+    # Faces of the same spelling share a column.
+    spellings = [face for at, face in enumerate(FACES) if face.codes not in [other.codes for other in FACES[:at]]]
     lines = [
         NOTE + "# Errors\n",
         "Every answer that is not a success says what to change. The faces spell errors differently; an endpoint's",
         "own errors are in [endpoints](endpoints.md); any call may get those for authentication, rights and load.\n",
-        f"| what happened | {' | '.join(face.name for face in FACES)} |",
-        "|---|" + "---|" * len(FACES),
+        f"| what happened | {' | '.join(face.name for face in spellings)} |",
+        "|---|" + "---|" * len(spellings),
     ]
     for error in _leaves(TidegateError):
-        codes = [face.code_of(error) for face in FACES]
+        codes = [face.code_of(error) for face in spellings]
         lines.append(f"| {error.__name__} | " + " | ".join(f"{code.status} `{code.code}`" for code in codes) + " |")
     return "\n".join(lines) + "\n"
 

@@ -32,6 +32,8 @@ from tidegate.http.unity.metrics import ENDPOINTS as REPORT_ENDPOINTS
 from tidegate.http.unity.permissions import ENDPOINTS as PERMISSION_ENDPOINTS
 from tidegate.http.unity.schemas import ENDPOINTS as SCHEMA_ENDPOINTS
 from tidegate.http.unity.tables import ENDPOINTS as TABLE_ENDPOINTS
+from tidegate.http.unity.workspace import ENDPOINTS as WORKSPACE_ENDPOINTS
+from tidegate.http.unity.workspace import WORKSPACE
 from tidegate.services.environment import Environment
 from tidegate.services.first_start import first_start
 from tidegate.services.outcomes import OutcomeCounts
@@ -49,10 +51,11 @@ ENDPOINTS: list[Endpoint] = [
     *REPORT_ENDPOINTS,
     *CREDENTIAL_ENDPOINTS,
     *PERMISSION_ENDPOINTS,
+    *WORKSPACE_ENDPOINTS,
     *TIMELINE_ENDPOINTS,
     *METRICS_ENDPOINTS,
 ]
-FACES: list[Face] = [DELTA, UNITY, TIDEGATE]
+FACES: list[Face] = [DELTA, UNITY, WORKSPACE, TIDEGATE]
 """The last one also answers where nothing is served."""
 
 TOKEN_FILE = "admin.token"  # noqa: S105

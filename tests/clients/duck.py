@@ -42,7 +42,7 @@ class Duck:
         self.connection.execute(
             f"CREATE OR REPLACE SECRET (TYPE unity_catalog, TOKEN '{token or self.token}', ENDPOINT '{self.url}')"
         )
-        told = ", ".join(("TYPE unity_catalog", "DEFAULT_SCHEMA 'default'", *options))
+        told = ", ".join(("TYPE unity_catalog", *options))
         self.connection.execute(f"ATTACH '{catalog}' AS lake ({told})")
 
     def detach(self) -> None:

@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-SPARK, TYPED, DUCKDB, DELTALAKE, POLARS, CURL = CLIENTS = (
+SPARK, OLD_SPARK, TYPED, DUCKDB, DELTALAKE, POLARS, CURL = CLIENTS = (
     "Spark",
+    "Spark on v0.1.0",
     "unitycatalog-client",
     "DuckDB",
     "deltalake",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.clients import duck as ducks
 from tests.clients.duck import Duck
 from tests.clients.matrix import DUCKDB, Refused, can, cannot
 from tests.clients.tables import CUXHAVEN, HUSUM, STATIONS, External, append, files, folder, make
-from tests.lake import Lake, LakeTable
+from tests.lake import UNITY, Lake, LakeTable
 from tests.servers import ServerProcess
 
 
@@ -350,12 +351,24 @@ def test_the_catalog_main_needs_another_name(reader: Duck, refused: Refused) -> 
         reader("ATTACH 'main' AS main (TYPE unity_catalog)")
 
 
-@cannot(DUCKDB, saying="Invalid Input Error: Default schema for catalog 'lake' not found.")
-def test_a_default_schema_must_be_named(reader: Duck, table: LakeTable, in_lake: str, refused: Refused) -> None:
-    reader.detach()
-    reader("ATTACH 'main' AS lake (TYPE unity_catalog)")
-    with refused(duckdb.InvalidInputException):
-        reader(f"FROM {in_lake}.{table.name}")
+@pytest.fixture
+def by_default(shore: Lake, unique: str) -> Iterator[LakeTable]:
+    """A table in the schema that is meant where none is named."""
+    made = make(Lake(shore.http, schema="default"), f"{unique}_by_default", STATIONS)
+    append(made, HUSUM)
+    yield made
+    assert shore.http.delete(f"{UNITY}/tables/main.default.{made.name}").status_code == 200
+
+
+def test_the_default_schema_need_not_be_named(reader: Duck, by_default: LakeTable) -> None:
+    """DuckDB asks the server for it, and can use no catalog without one."""
+    assert len(reader(f"FROM lake.{by_default.name}")) == 2
+    assert len(reader(f"FROM lake.default.{by_default.name}")) == 2
+
+
+def test_another_default_schema_may_be_named(reader: Duck, table: LakeTable, in_lake: str) -> None:
+    reader.attach(f"DEFAULT_SCHEMA '{in_lake.removeprefix('lake.')}'")
+    assert len(reader(f"FROM lake.{table.name}")) == 2
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from tidegate.domain.namespaces import Catalog, Change, Details, Stamps, check_d
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.services.environment import Environment
+from tidegate.services.first_start import FIRST_SCHEMA
 from tidegate.services.paging import Page, PageRequest, read_page
 
 
@@ -19,6 +20,12 @@ async def metastore_id(env: Environment, caller: Principal) -> str:
     if id is None:
         raise Unavailable("The catalog is still being set up. Try again in a moment.")
     return id
+
+
+async def default_schema(env: Environment, caller: Principal) -> str:
+    """The schema that is meant where none is named: the one that the first start makes, together with the metastore."""
+    await metastore_id(env, caller)
+    return FIRST_SCHEMA
 
 
 async def create_catalog(env: Environment, caller: Principal, name: str, details: Details) -> Catalog:

@@ -176,6 +176,12 @@ class MetastoreSummary(Struct, frozen=True):
     metastore_id: str
 
 
+class DefaultNamespaceSetting(Struct, frozen=True):
+    """DuckDB takes the name of the setting for the schema; here they are the same."""
+
+    setting_name: str
+
+
 class Empty(Struct, frozen=True):
     """An answer that says no more than that it happened."""
 
