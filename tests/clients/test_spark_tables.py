@@ -7,6 +7,7 @@ fail, docs/clients.md is to change.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from tests.clients.duck import Duck
 from tests.clients.matrix import DELTALAKE, DUCKDB, POLARS, Refused, can, cannot
 from tests.clients.test_deltalake import NEEDS_THE_CATALOG
 from tests.lake import UNITY, Lake
-from tests.spark.logs import Catalog
+from tests.spark.logs import Catalog, published_file
 
+PUBLISHED_SECONDS_MAX = 30
 UNMAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'none')"
 Sql = Callable[[str], list[Row]]
 
@@ -87,6 +89,29 @@ def test_duckdb_reads_what_spark_reads(spark: SparkSession, sql: Sql, table: str
     for statement in WRITTEN[case]:
         sql(statement.format(table))
     assert sorted(map(repr, reader(f"FROM {in_duckdb(table)}"))) == rows_of(spark, table)
+
+
+@can(DUCKDB, "filter, project", "join", "unpublished commits")
+def test_duckdb_filters_and_joins_what_spark_has_just_written(
+    sql: Sql, table: str, reader: Duck, catalog: Catalog
+) -> None:
+    sql(f"CREATE TABLE {table} AS SELECT * FROM VALUES (1, 'Husum'), (2, 'Büsum') AS v(id, name)")
+    sql(f"CREATE TABLE {table}_heights (station INT, height DOUBLE)")
+    sql(f"INSERT INTO {table}_heights VALUES (1, 3.14), (1, -1.5), (2, 2.96)")
+    unpublish(catalog.load(f"{table}_heights"), version=1)
+    found = reader(f"""SELECT name, height FROM {in_duckdb(table)} JOIN {in_duckdb(table)}_heights ON id = station
+        WHERE height > 0 ORDER BY height""")
+    assert found == [("Büsum", 2.96), ("Husum", 3.14)]
+
+
+def unpublish(loaded: dict[str, Any], *, version: int) -> None:
+    """As if Spark had ended before it published: the catalog has not been told that it did."""
+    assert [commit["version"] for commit in loaded["commits"]] == [version]
+    file = published_file(loaded["metadata"]["location"], version)
+    deadline = time.monotonic() + PUBLISHED_SECONDS_MAX
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    file.unlink()
 
 
 PARTITIONED = "CREATE TABLE {} {} PARTITIONED BY (region) AS SELECT 1 AS id, 'north' AS region, 'Husum' AS name"
