@@ -524,7 +524,7 @@ def test_any_order_of_requests_leaves_the_catalog_where_the_model_is(small_serve
                 suppress_health_check=[HealthCheck.too_slow],
             ),
         )
-    assert BACKLOG_FULL[1] in visited, "the search is too shallow"
+    assert len(visited) > len(EVERY_OUTCOME) // 2, "the search is too shallow"
     assert visited <= EVERY_OUTCOME
 
 
