@@ -19,6 +19,11 @@ from tidegate.domain.errors import InvalidRequest, TidegateError
 from tidegate.http.serving import server_config
 from tidegate.settings import Settings
 
+SWITCH_SECONDS = 0.0001
+"""How long a thread may keep the interpreter while another wants it. The usual 5 ms are longer than a commit takes: a
+thread that has an answer from PostgreSQL would wait that long to hand it over.
+"""
+
 
 def serve(
     home: flags.Home = None,
@@ -77,6 +82,7 @@ def serve_on(settings: Settings, listening: socket.socket) -> None:
         # uvicorn finishes what was accepted, then raises the signal again: a stop that was asked for is no failure.
         signal.signal(asked_to_stop, _exit)
     _tame_the_garbage_collector()
+    sys.setswitchinterval(SWITCH_SECONDS)
     config = server_config(server.app, shutdown_seconds_max=settings.shutdown_seconds_max)
     uvicorn.Server(config).run(sockets=[listening])
 

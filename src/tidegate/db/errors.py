@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from tidegate.domain.errors import Unavailable
@@ -19,6 +20,15 @@ def is_transient(error: BaseException) -> bool:
     if isinstance(cause, sqlite3.Error):
         return getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE_TRANSIENT
     return getattr(cause, "sqlstate", None) in _POSTGRES_TRANSIENT
+
+
+def is_lost(error: BaseException, connection: sa.Connection | None) -> bool:
+    """Whether the connection is gone, and with it the transaction, unless it was just being committed."""
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated
+    if connection is None or connection.invalidated:
+        return False
+    return bool(getattr(connection.connection.driver_connection, "closed", False))
 
 
 def is_missing_parent(error: IntegrityError) -> bool:

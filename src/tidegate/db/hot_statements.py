@@ -1,8 +1,9 @@
 """The statements of every load and every commit, spelled for each database.
 
 Fast because each is one fixed text, which the driver prepares once, and takes a whole group: PostgreSQL gets the rows
-as arrays, one round trip for all of them; SQLite runs its prepared statement row by row, inside this process. The same
-statements built for every call cost more than the database takes to run them.
+as arrays, and statements that need not wait for each other in one round trip; SQLite runs its prepared statement row by
+row, inside this process. They go to the driver itself, whose errors come as they are: what is around it takes longer
+than the database does.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import sqlalchemy as sa
 
 from tidegate.db.known_tables import State
 from tidegate.domain.names import TableId, TableName
+
+if TYPE_CHECKING:
+    import psycopg
 
 COMMIT_COLUMNS = (
     "table_id",
@@ -54,12 +58,8 @@ class HotStatements(Protocol):
         """Locks the rows of the live tables among `ids`, in id order, until the transaction ends."""
         ...
 
-    def add_commits(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
-        """Rows of COMMIT_COLUMNS."""
-        ...
-
-    def change_tables(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
-        """Rows of CHANGING_COLUMNS and the id."""
+    def write(self, connection: sa.Connection, *, commits: Sequence[Row], tables: Sequence[Row]) -> None:
+        """Adds rows of COMMIT_COLUMNS, and changes the tables by rows of CHANGING_COLUMNS and the id."""
         ...
 
 
@@ -80,17 +80,14 @@ class SqliteStatements:
         return (name.schema, name.table, name.catalog)
 
     def lock(self, connection: sa.Connection, ids: Sequence[TableId]) -> Sequence[tuple[TableId, State]]:
-        return _driver(connection).execute(self._lock, (json.dumps(ids),)).fetchall()
+        return _sqlite(connection).execute(self._lock, (json.dumps(ids),)).fetchall()
 
-    def add_commits(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
-        _driver(connection).executemany(self._add, rows)
-
-    def change_tables(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
-        _driver(connection).executemany(self._change, rows)
+    def write(self, connection: sa.Connection, *, commits: Sequence[Row], tables: Sequence[Row]) -> None:
+        _sqlite(connection).executemany(self._add, commits)
+        _sqlite(connection).executemany(self._change, tables)
 
 
-def _driver(connection: sa.Connection) -> sqlite3.Connection:
-    """The driver itself: what is around it takes longer than SQLite does. Its errors come as they are."""
+def _sqlite(connection: sa.Connection) -> sqlite3.Connection:
     return cast("sqlite3.Connection", connection.connection.driver_connection)
 
 
@@ -106,25 +103,32 @@ class PostgresStatements:
         JOIN schemas ON schemas.catalog_id = catalogs.id AND schemas.name = wanted.schema
         JOIN tables ON tables.schema_id = schemas.id AND tables.name = wanted.name AND tables.dropped_at IS NULL
     """
-    _lock = "SELECT id, state FROM tables WHERE dropped_at IS NULL AND id = ANY(%s) ORDER BY id FOR UPDATE"
-    _add = f"INSERT INTO commits ({', '.join(COMMIT_COLUMNS)}) SELECT * FROM unnest({_arrays(COMMIT_COLUMNS)})"  # noqa: S608
+    _lock = b"SELECT id, state FROM tables WHERE dropped_at IS NULL AND id = ANY(%s) ORDER BY id FOR UPDATE"
+    _add = f"INSERT INTO commits ({', '.join(COMMIT_COLUMNS)}) SELECT * FROM unnest({_arrays(COMMIT_COLUMNS)})".encode()  # noqa: S608
     _change = f"""
         UPDATE tables SET {", ".join(f"{name} = changed.{name}" for name in CHANGING_COLUMNS)}
         FROM unnest({_arrays((*CHANGING_COLUMNS, "id"))}) AS changed({", ".join((*CHANGING_COLUMNS, "id"))})
         WHERE tables.id = changed.id
-    """  # noqa: S608
+    """.encode()  # noqa: S608
 
     def names(self, names: Sequence[TableName]) -> tuple[Any, ...]:
         return ([n.catalog for n in names], [n.schema for n in names], [n.table for n in names])
 
     def lock(self, connection: sa.Connection, ids: Sequence[TableId]) -> Sequence[tuple[TableId, State]]:
-        return connection.exec_driver_sql(self._lock, (list(ids),)).all()  # pyright: ignore[reportReturnType]
+        driver = _postgres(connection)
+        with driver.pipeline():  # together with the BEGIN that comes first
+            return driver.execute(self._lock, (list(ids),)).fetchall()
 
-    def add_commits(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
-        connection.exec_driver_sql(self._add, _columns(rows))
+    def write(self, connection: sa.Connection, *, commits: Sequence[Row], tables: Sequence[Row]) -> None:
+        driver = _postgres(connection)
+        with driver.pipeline():
+            if commits:
+                driver.execute(self._add, _columns(commits))
+            driver.execute(self._change, _columns(tables))
 
-    def change_tables(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
-        connection.exec_driver_sql(self._change, _columns(rows))
+
+def _postgres(connection: sa.Connection) -> psycopg.Connection[Any]:
+    return cast("psycopg.Connection[Any]", connection.connection.driver_connection)
 
 
 def _columns(rows: Sequence[Row]) -> tuple[list[Any], ...]:

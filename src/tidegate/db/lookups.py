@@ -11,16 +11,18 @@ import asyncio
 import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
 
 from tidegate.db.errors import unavailable
 from tidegate.db.hot_statements import PostgresStatements, SqliteStatements
 from tidegate.db.known_tables import State
 from tidegate.db.together import Together
 from tidegate.domain.names import TableId, TableName
+
+if TYPE_CHECKING:
+    import psycopg
 
 Found: TypeAlias = tuple[TableId, State] | None
 BATCH_MAX = 500
@@ -88,34 +90,47 @@ class SqliteLookup:
 
 
 class PostgresLookup:
+    """Keeps a connection, and speaks to the driver itself: what is around it takes longer than the question."""
+
     def __init__(self, engine: sa.Engine, threads: Executor) -> None:
         self._engine = engine
+        self._pooled: sa.PoolProxiedConnection | None = None
         self._statements = PostgresStatements()
+        # One batch is under way at a time, so the connection is used by one thread at a time.
         self._asked = Together(self._find_all, threads, batch_max=BATCH_MAX)
 
     async def find(self, name: TableName) -> Found:
         return await self._asked.ask(name)
 
     def close(self) -> None:
+        self._disconnect()
         self._engine.dispose()
 
     def _find_all(self, names: Sequence[TableName]) -> list[Found | Exception]:
         try:
             found = self._ask(names)
-        except DBAPIError as error:
-            if not error.connection_invalidated:
-                raise unavailable(error) from error
-            # The connection was lost while it lay idle, as after a restart of the database: a new one may do.
+        except Exception:
+            # The connection may have been lost while it lay idle, as after a restart of the database: a new one may do.
+            self._disconnect()
             found = self._ask_again(names)
         return [found.get(position) for position in range(1, len(names) + 1)]
 
     def _ask_again(self, names: Sequence[TableName]) -> dict[int, Found]:
         try:
             return self._ask(names)
-        except DBAPIError as error:
+        except Exception as error:
+            self._disconnect()
             raise unavailable(error) from error
 
     def _ask(self, names: Sequence[TableName]) -> dict[int, Found]:
-        with self._engine.connect() as connection:
-            rows = connection.exec_driver_sql(self._statements.find, self._statements.names(names))
-            return {position: (id, state) for position, id, state in rows}
+        if self._pooled is None:
+            self._pooled = self._engine.raw_connection()
+        driver = cast("psycopg.Connection[Any]", self._pooled.driver_connection)
+        rows = driver.execute(self._statements.find.encode(), self._statements.names(names)).fetchall()
+        return {position: (id, state) for position, id, state in rows}
+
+    def _disconnect(self) -> None:
+        if self._pooled is not None:
+            pooled, self._pooled = self._pooled, None
+            pooled.invalidate()
+            pooled.close()

@@ -164,11 +164,12 @@ class SqlTables:
 
     def save(self, before: Mapping[TableId, Table], after: Mapping[TableId, Table], won: Commits) -> None:
         changed = {id: (new_state(), table) for id, table in sorted(after.items()) if table is not before[id]}
-        if won:
-            self._hot.add_commits(self._connection, [_commit_row(id, ratified) for id, ratified in won])
         if changed:
-            rows = [(*_changing(table, state), id) for id, (state, table) in changed.items()]
-            self._hot.change_tables(self._connection, rows)
+            self._hot.write(
+                self._connection,
+                commits=[_commit_row(id, ratified) for id, ratified in won],
+                tables=[(*_changing(table, state), id) for id, (state, table) in changed.items()],
+            )
         documents = [
             {"of_table": id, "new_document": encode_metadata(table.metadata)}
             for id, (_, table) in changed.items()

@@ -5,14 +5,12 @@ One at a time; which thread runs it does not matter.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
 
-from tidegate.db.errors import is_transient
+from tidegate.db.errors import is_lost, is_transient
 from tidegate.db.hot_statements import HotStatements
 from tidegate.db.known_tables import KnownTables
 from tidegate.db.unit_of_work import SqlUnitOfWork
@@ -45,9 +43,12 @@ class Transactions:
                 return outcome
             except BaseException as error:
                 self._known.dismiss()
+                lost = is_lost(error, self._connection)
                 if not isinstance(error, TidegateError):
                     self.close()
-                if attempt == ATTEMPTS_MAX or not _may_try_again(error, committing=worked):
+                # A connection that is lost before the commit, as one that lay idle while the database was restarted,
+                # has stored nothing; one that is lost during the commit may have.
+                if attempt == ATTEMPTS_MAX or not (is_transient(error) or (lost and not worked)):
                     raise
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -55,13 +56,5 @@ class Transactions:
         """At the end, and after an error whose cause may be the connection. The next transaction gets another one."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
-            with contextlib.suppress(DBAPIError):
-                connection.close()
-
-
-def _may_try_again(error: BaseException, *, committing: bool) -> bool:
-    """Whether nothing was stored for certain. A connection that is lost before the commit, as one that lay idle while
-    the database was restarted, has stored nothing; one that is lost during the commit may have.
-    """
-    lost = isinstance(error, DBAPIError) and error.connection_invalidated
-    return is_transient(error) or (lost and not committing)
+            connection.invalidate()
+            connection.close()
