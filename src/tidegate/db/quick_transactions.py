@@ -6,6 +6,7 @@ than waking a thread that then competes for the interpreter. What can take long 
     the sync, if the last one was slow       the thread ends the transaction; the event loop goes on answering
     copying the log into the database        every so often, with the end of a transaction on the thread
     waiting for another process's write      nothing is begun here; the thread has the patience
+    reading tables that are not known yet    likewise; the next group knows them
 
 The same rules decide, and nobody is answered before the sync.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import TypeVar, cast
 
@@ -24,6 +25,7 @@ from tidegate.db.errors import is_transient
 from tidegate.db.hot_statements import HotStatements
 from tidegate.db.known_tables import KnownTables
 from tidegate.db.unit_of_work import SqlUnitOfWork
+from tidegate.domain.names import TableId
 from tidegate.domain.ports import UnitOfWork
 
 T = TypeVar("T")
@@ -52,8 +54,12 @@ class QuickTransactions:
     def ends_quickly(self) -> bool:
         return self._last_sync <= SYNC_SECONDS_MAX and self._rows < CHECKPOINT_AFTER
 
-    def begin(self, work: Callable[[UnitOfWork], T], *, rows: int) -> T | None:
-        """Begins and works. None if that failed, for whatever reason: nothing has happened then."""
+    def begin(self, work: Callable[[UnitOfWork], T], tables: Sequence[TableId]) -> T | None:
+        """Begins, and works on these tables. None if that would take long, or failed for whatever reason: nothing has
+        happened then.
+        """
+        if any(self._known.newest(id) is None for id in tables):
+            return None
         try:
             connection = self._connection = self._connection or self._engine.connect()
             _driver(connection).execute("BEGIN IMMEDIATE")
@@ -62,7 +68,7 @@ class QuickTransactions:
             # The thread runs it again from the start, and reports what is really wrong.
             self.close()
             return None
-        self._rows += rows
+        self._rows += 2 * len(tables)
         return outcome
 
     def end(self) -> bool:

@@ -134,7 +134,8 @@ class Writer:
         group = _proposals(batch)
         decisions = None
         if self._quick is not None and group:
-            decisions = self._quick.begin(lambda uow: self._decide_group(uow, group), rows=2 * len(group))
+            tables = [proposal.requirements.table_id for proposal in group]
+            decisions = self._quick.begin(lambda uow: self._decide_group(uow, group), tables)
         if self._quick is not None and decisions is not None and self._quick.ends_quickly:
             self._finish(loop, self._write(batch, decisions))
         else:
