@@ -80,14 +80,14 @@ class SqliteStatements:
         return (name.schema, name.table, name.catalog)
 
     def lock(self, connection: sa.Connection, ids: Sequence[TableId]) -> Sequence[tuple[TableId, State]]:
-        return _sqlite(connection).execute(self._lock, (json.dumps(ids),)).fetchall()
+        return sqlite_driver(connection).execute(self._lock, (json.dumps(ids),)).fetchall()
 
     def write(self, connection: sa.Connection, *, commits: Sequence[Row], tables: Sequence[Row]) -> None:
-        _sqlite(connection).executemany(self._add, commits)
-        _sqlite(connection).executemany(self._change, tables)
+        sqlite_driver(connection).executemany(self._add, commits)
+        sqlite_driver(connection).executemany(self._change, tables)
 
 
-def _sqlite(connection: sa.Connection) -> sqlite3.Connection:
+def sqlite_driver(connection: sa.Connection) -> sqlite3.Connection:
     return cast("sqlite3.Connection", connection.connection.driver_connection)
 
 

@@ -22,7 +22,7 @@ from typing import TypeVar, cast
 import sqlalchemy as sa
 
 from tidegate.db.errors import is_transient
-from tidegate.db.hot_statements import HotStatements
+from tidegate.db.hot_statements import HotStatements, sqlite_driver
 from tidegate.db.known_tables import KnownTables
 from tidegate.db.unit_of_work import SqlUnitOfWork
 from tidegate.domain.names import TableId
@@ -62,7 +62,7 @@ class QuickTransactions:
             return None
         try:
             connection = self._connection = self._connection or self._engine.connect()
-            _driver(connection).execute("BEGIN IMMEDIATE")
+            sqlite_driver(connection).execute("BEGIN IMMEDIATE")
             outcome = work(SqlUnitOfWork(connection, self._known, self._hot))
         except Exception:
             # The thread runs it again from the start, and reports what is really wrong.
@@ -91,7 +91,7 @@ class QuickTransactions:
         """On the thread. One that cannot finish because of readers goes on next time."""
         if self._rows >= CHECKPOINT_AFTER and self._connection is not None:
             with contextlib.suppress(sqlite3.Error):
-                _driver(self._connection).execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                sqlite_driver(self._connection).execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
             self._rows = 0
 
     def close(self) -> None:
@@ -102,10 +102,6 @@ class QuickTransactions:
 
 
 def _commit(connection: sa.Connection) -> None:
-    _driver(connection).commit()
+    sqlite_driver(connection).commit()
     if connection.in_transaction():
         connection.commit()  # for SQLAlchemy, which saw statements go by; the database has nothing left to do
-
-
-def _driver(connection: sa.Connection) -> sqlite3.Connection:
-    return cast("sqlite3.Connection", connection.connection.driver_connection)
