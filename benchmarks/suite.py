@@ -65,9 +65,7 @@ def run_elsewhere(plan: Plan, site: Site, progress: Progress) -> Results:
 
 def _measure(plan: Plan, runs: Sequence[Run], results: Results, progress: Progress) -> Results:
     number, begun = 0, time.monotonic()
-    # The same case on all sites in a row: what is compared is measured within the same minute.
-    keys = list(dict.fromkeys(run.case.key for run in runs))
-    runs = sorted(runs, key=lambda run: keys.index(run.case.key))
+    runs = in_order(runs)
     for repeat in range(1, plan.repeats + 1):
         for run in runs:
             number += 1
@@ -75,8 +73,26 @@ def _measure(plan: Plan, runs: Sequence[Run], results: Results, progress: Progre
             results.add(run.site, run.case, found)
             told = f"{found['per_second']:,.0f}/s, p99 {found['p99_ms'] or 0:,.1f} ms"
             progress(f"[{number}/{plan.repeats * len(runs)}] repeat {repeat}, {run.site}, {run.case.key}: {told}")
-    progress(f"measured in {time.monotonic() - begun:.0f} s")
+    progress(f"measured in {time.monotonic() - begun:.0f} s; cleaning up")
     return results
+
+
+def in_order(runs: Sequence[Run]) -> list[Run]:
+    """The same case on all sites in a row, and the limits beside the first case of as many clients: a machine is not
+    the same from minute to minute, and what is compared should be measured in the same one.
+    """
+    keys = list(dict.fromkeys(run.case.key for run in runs if run.case not in cases.LIMITS))
+    first: dict[int, int] = {}
+    for run in runs:
+        if run.case not in cases.LIMITS:
+            first.setdefault(run.case.clients, keys.index(run.case.key))
+
+    def place(run: Run) -> int:
+        if run.case in cases.LIMITS:
+            return first.get(run.case.clients, len(keys))
+        return keys.index(run.case.key)
+
+    return sorted(runs, key=place)
 
 
 class _Suite:

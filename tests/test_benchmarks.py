@@ -23,6 +23,7 @@ from benchmarks.fill import Filling, fill
 from benchmarks.processes import cost
 from benchmarks.results import ECHO, Results, large_of
 from benchmarks.samples import Samples, percentile, summarize
+from benchmarks.suite import Run, in_order
 from benchmarks.tables import make_schema
 from benchmarks.targets import Target as Wanted
 from benchmarks.targets import targets
@@ -175,6 +176,18 @@ def ask(target: Target, times: int) -> list[tuple[int, bytes]]:
 
     Driver(target.addresses, 1).complete([step()])
     return found
+
+
+def test_what_is_compared_is_measured_together() -> None:
+    runs = [Run(site, case, dict) for site in ("ours", "theirs") for case in (*cases.COMMITS, cases.MIX)]
+    runs += [Run(ECHO, case, dict) for case in cases.LIMITS]
+    found = [(run.site, run.case.workload, run.case.clients) for run in in_order(runs)]
+    expected = [
+        (site, workload, clients)
+        for clients in cases.CONCURRENCY
+        for site, workload in (("ours", "commit"), ("theirs", "commit"), (ECHO, "ask"))
+    ]
+    assert found == [*expected, ("ours", "mix", 32), ("theirs", "mix", 32)]
 
 
 def test_answers_are_framed_by_their_content_length() -> None:
