@@ -6,6 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JAR    := src/tidegate/spark/tidegate-connector.jar
+WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check bench lock docs clean
@@ -33,9 +34,10 @@ $(JAR): $(shell find connector) hatch_build.py src/tidegate/spark/jars.py | $(RE
 demo: $(READY) $(JAR)  ## Run a pipeline on Spark, let two writers race, show what the catalog knows
 	@$(BIN)/tidegate demo
 
+# Files go to the workers in the order of their names: those with Spark take longest, and come before most others.
 test: $(READY) $(JAR)  ## Run all tests (PostgreSQL and Spark included: real ones are started for them)
-	@echo "==> Running the tests"
-	@$(BIN)/python -m pytest $(TESTS)
+	@echo "==> Running the tests, $(WORKERS) files at a time"
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 check: $(READY)  ## Lint, types, import contracts, reference pages
 	@echo "==> ruff"

@@ -28,6 +28,7 @@ that is there already: any server of Delta REST v1.0 whose tables lie on a disk 
 _CASES = """\
 cases:
   commit    over 64 tables, the publication report riding along; 1, 8, 32 and 128 clients; and the database limit
+  publish   commits that the server publishes by itself
   load      with 0, 10 and 1000 unpublished commits
   mix       5 loads, then a commit
   contend   32 clients want the next version of one table

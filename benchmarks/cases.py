@@ -41,6 +41,7 @@ def load(pending: int) -> Case:
 COMMITS = tuple(commit(clients) for clients in CONCURRENCY)
 LOADS = tuple(load(pending) for pending in (0, 10, 1000))
 MIX = Case("mix", "5 loads per commit", "mix")
+PUBLISH = Case("publish", "commit, the server publishes", "leave")
 CONTEND = Case("contend", "contend for one table", "contend", tables=1)
 CREATE = Case("create", "create and drop", "create", clients=8, tables=1)
 _LISTED = f"pages of a list of {LISTED_TABLES:,} tables"
@@ -65,7 +66,7 @@ def limit(clients: int = USUAL_CLIENTS) -> Case:
 
 LIMITS = tuple(limit(clients) for clients in CONCURRENCY)
 LIMIT = limit()
-GROUPS = ("commit", "load", "mix", "contend", "create", "list", "large", "servers", "start")
+GROUPS = ("commit", "publish", "load", "mix", "contend", "create", "list", "large", "servers", "start")
 
 
 def chosen(cases: Iterable[Case], groups: Iterable[str]) -> list[Case]:

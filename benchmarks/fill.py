@@ -27,7 +27,7 @@ class Filling:
     """Tables are named <prefix>_000000 and so on."""
     tables: int
     commits_each: int
-    """All of them published but the last: as writers leave their tables."""
+    """All of them published, so that the server has no work of its own to do on files that are not there."""
 
 
 def fill(url: str, template: str, filling: Filling) -> None:
@@ -81,7 +81,7 @@ def _add_tables(connection: sa.Connection, model: dict[str, Any], schema_id: str
                 "name": f"{filling.prefix}_{number:06}",
                 "location": model["location"].replace(model["id"], id),
                 "latest": latest,
-                "published": max(0, latest - 1),
+                "published": latest,
                 "latest_timestamp": model["metadata_timestamp"] + latest,
             }
             if "state" in tables.c:

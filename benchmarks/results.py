@@ -22,6 +22,10 @@ def large_of(database: str) -> str:
     return f"{database}, large catalog"
 
 
+def publishing_of(database: str) -> str:
+    return f"{database}, publishing"
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """One case on one site. What is not measured there is None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -40,9 +41,11 @@ class RunningServer:
                 self.process.wait()
 
 
-def start_tidegate(home: Path, database: str | None) -> RunningServer:
+def start_tidegate(home: Path, database: str | None, *, publishing: bool) -> RunningServer:
+    """Where the driver publishes, or keeps commits unpublished in order to load them, the server does not."""
     more = [] if database is None else ["--database", database]
-    return _start(["-m", "tidegate", "serve", "--home", str(home), "--log-level", "warning", *more], home.parent)
+    command = ["-m", "tidegate", "serve", "--home", str(home), "--log-level", "warning", *more]
+    return _start(command, home.parent, TIDEGATE_PUBLISHING="on" if publishing else "off")
 
 
 def start_echo(size: int, folder: Path) -> RunningServer:
@@ -53,13 +56,13 @@ def start_responder(size: int, folder: Path) -> RunningServer:
     return _start(["-m", "benchmarks.responder", "--bytes", str(size)], folder)
 
 
-def _start(arguments: Sequence[str], folder: Path) -> RunningServer:
+def _start(arguments: Sequence[str], folder: Path, **variables: str) -> RunningServer:
     port = free_port()
     log = folder / f"server-{port}.log"
     command = [sys.executable, *arguments, "--port", str(port)]
     with log.open("wb") as output:
         started = time.perf_counter()
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **variables})
     while not _is_healthy(port):
         if process.poll() is not None or time.perf_counter() - started > START_SECONDS_MAX:
             process.kill()

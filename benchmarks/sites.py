@@ -91,6 +91,8 @@ class Catalog:
     database: str | None
     """None: the embedded one, in the home."""
     postgres: PostgresServer | None
+    publishing: bool
+    """Whether its servers publish."""
     starts: Starts
     servers: list[RunningServer] = field(default_factory=list)
 
@@ -101,7 +103,7 @@ class Catalog:
     def site(self, servers: int = 1) -> Site:
         """With so many of its servers, which are started when they are first wanted."""
         while len(self.servers) < servers:
-            self.servers.append(start_tidegate(self.home, self.database))
+            self.servers.append(self.start())
         used = self.servers[:servers]
         return Site(
             name=self.name if servers == 1 else f"{self.name}, {servers} servers",
@@ -110,6 +112,9 @@ class Catalog:
             server_pids=[server.pid for server in used],
             database_pids=[self.postgres.pid] if self.postgres else [],
         )
+
+    def start(self) -> RunningServer:
+        return start_tidegate(self.home, self.database, publishing=self.publishing)
 
     def stop(self) -> None:
         for server in self.servers:
@@ -124,14 +129,15 @@ def make_catalog(
     *,
     tables: int,
     fillings: Sequence[Filling],
+    publishing: bool,
     keep: Callable[[Catalog], None],
 ) -> Catalog:
     """A catalog with so many tables, filled with more, and one server on it. `keep` sees it between the two starts,
     while nobody uses it."""
     home = folder / name.replace(",", "").replace(" ", "-")
     database = postgres.create_database() if postgres else None
-    first = start_tidegate(home, database)
-    catalog = Catalog(name, home, database, postgres, Starts(first.start_seconds), [first])
+    first = start_tidegate(home, database, publishing=publishing)
+    catalog = Catalog(name, home, database, postgres, publishing, Starts(first.start_seconds), [first])
     with ExitStack() as undo:
         undo.callback(catalog.stop)
         # With a few commits, so that there is something to copy.
@@ -144,7 +150,7 @@ def make_catalog(
         settle(catalog.database_url)
         for _ in range(RESTARTS):
             catalog.stop()
-            catalog.servers = [start_tidegate(home, database)]
+            catalog.servers = [catalog.start()]
             catalog.starts.again_seconds.append(catalog.servers[0].start_seconds)
         catalog.starts.idle_rss_bytes = cost(catalog.site().server_pids).rss_bytes
         undo.pop_all()

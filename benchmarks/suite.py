@@ -16,7 +16,7 @@ from benchmarks import cases, database_limit
 from benchmarks.cases import Case, chosen
 from benchmarks.fill import Filling
 from benchmarks.machine import machine_facts, postgres_version
-from benchmarks.results import DRIVER, ECHO, ECHO_LARGE, Results, large_of, limit_of
+from benchmarks.results import DRIVER, ECHO, ECHO_LARGE, Results, large_of, limit_of, publishing_of
 from benchmarks.servers import RunningServer, start_echo, start_responder
 from benchmarks.sites import Catalog, Site, copy_database, make_catalog
 
@@ -114,6 +114,9 @@ class _Suite:
         for database in self._plan.databases:
             small = self._small_catalog(database)
             runs += _runs(small.site(), chosen(cases.SMALL, self._plan.groups), self._plan)
+            if "publish" in self._plan.groups:
+                publishing = self._catalog(publishing_of(database), database, [])
+                runs += _runs(publishing.site(), [cases.PUBLISH], self._plan)
             if "large" in self._plan.groups:
                 large = self._large_catalog(database)
                 runs += _runs(large.site(), cases.large(self._plan.large_tables), self._plan)
@@ -152,7 +155,10 @@ class _Suite:
                 self._limits[database] = copy_database(catalog)
 
         tables = 1 if self._plan.groups == ("start",) else max(cases.CONCURRENCY)
-        catalog = make_catalog(name, self._folder, postgres, tables=tables, fillings=fillings, keep=keep)
+        publishing = name == publishing_of(database)
+        catalog = make_catalog(
+            name, self._folder, postgres, tables=tables, fillings=fillings, publishing=publishing, keep=keep
+        )
         self._stack.callback(catalog.stop)
         self._catalogs[name] = catalog
         self.results.starts[name] = catalog.starts.described()

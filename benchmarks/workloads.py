@@ -97,18 +97,20 @@ class Ask(Workload):
 
 class Commit(Workload):
     headline = ("commit",)
+    publishes = True
 
     def prepare(self) -> None:
         wanted = max(self.options.tables, self.options.clients)
         self.tables = find_or_make(self.driver, self.target, [f"commit_{number:03}" for number in range(wanted)])
-        for table in self.tables:
-            table.publish_pending()
+        if self.publishes:
+            for table in self.tables:
+                table.publish_pending()
 
     def steps(self, record: Record, *, seconds: float, per_second: float | None) -> list[Step]:
         # Half as much again as the last lap would have needed: clients are not equally fast.
         expected = (per_second or _UNMEASURED_PER_SECOND) * 1.5 * seconds * self._commits_per_request()
         for table in self.tables:
-            table.stage(self.target, ahead=8 + math.ceil(expected / len(self.tables)), reporting=True)
+            table.stage(self.target, ahead=8 + math.ceil(expected / len(self.tables)), reporting=self.publishes)
         os.sync()  # else the staged files are written out while the clock runs, at the cost of the database's syncs
         clients = self.options.clients
         return [self._step(record, self.tables[number::clients], number) for number in range(clients)]
@@ -127,12 +129,18 @@ class Commit(Workload):
         answer = yield table.proposals[0].request
         require(answer, 200, f"committing to {table.name}")
         record["commit"].add(started)
-        table.ratified(publish=True)
+        table.ratified(publish=self.publishes)
         self.done[number] += 1
 
     def finish(self) -> None:
         for table in self.tables:
             table.discard_proposals()
+
+
+class Leave(Commit):
+    """Publishing is left to the server."""
+
+    publishes = False
 
 
 class Mix(Commit):
@@ -157,6 +165,7 @@ class Mix(Commit):
 
 class Load(Workload):
     headline = ("load",)
+    _last = b""
 
     def prepare(self) -> None:
         pending = self.options.pending
@@ -182,7 +191,12 @@ class Load(Workload):
             body = require((yield request), 200, "loading")
             add(started)
             self.done[number] += 1
-            self.body_bytes = len(body)
+            self.body_bytes, self._last = len(body), body
+
+    def finish(self) -> None:
+        pending = self._last.count(b'"file-name"')
+        if pending != self.options.pending:
+            raise DriverError(f"A load shows {pending} unpublished commits, not {self.options.pending}.")
 
 
 class Browse(Load):
@@ -196,6 +210,9 @@ class Browse(Load):
         orders = [random.Random(number) for number in range(self.options.clients)]
         some = [order.sample(self._requests, min(len(self._requests), 10_000)) for order in orders]
         return [self._step(record, requests, number) for number, requests in enumerate(some)]
+
+    def finish(self) -> None:
+        pass  # whatever is pending
 
 
 class Contend(Workload):
@@ -330,6 +347,7 @@ def next_page(body: bytes) -> str | None:
 WORKLOADS: dict[str, type[Workload]] = {
     "ask": Ask,
     "commit": Commit,
+    "leave": Leave,
     "load": Load,
     "browse": Browse,
     "mix": Mix,

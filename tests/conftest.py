@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.lake import Lake
 from tests.postgres import PostgresServer
@@ -19,6 +20,10 @@ from tests.servers import ServerProcess
 pytest_plugins = ["tests.spark.shared"]
 
 DATABASES = ("sqlite", "postgresql")
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("tidegate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tidegate")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -19,11 +19,16 @@ import httpx
 from tests.lake import Lake
 
 START_SECONDS_MAX = 60
+PUBLISHING = {"publishing": "on"}
 
 
 @dataclass
 class ServerProcess:
-    """`tidegate serve` with the given settings. Start again after `kill()` to see what survived."""
+    """`tidegate serve` with the given settings. Start again after `kill()` to see what survived.
+
+    Only writers publish, so that what is published when is for the test to say; unless the settings say when the server
+    does, or that it does.
+    """
 
     home: Path
     database: str | None = None
@@ -37,7 +42,8 @@ class ServerProcess:
         command = [sys.executable, "-m", "tidegate", "serve", "--home", str(self.home), "--port", str(self.port)]
         if self.database is not None:
             command += ["--database", self.database]
-        environment = {**os.environ, **{f"TIDEGATE_{k.upper()}": v for k, v in self.settings.items()}}
+        settings = {"publishing": "on" if "publish_after_ms" in self.settings else "off", **self.settings}
+        environment = {**os.environ, **{f"TIDEGATE_{k.upper()}": v for k, v in settings.items()}}
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         )

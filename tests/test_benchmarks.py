@@ -30,9 +30,10 @@ from benchmarks.targets import targets
 from benchmarks.wire import Target
 from benchmarks.workloads import Options
 
-from tests.lake import Lake
+from tests.lake import Lake, LakeTable
 from tests.postgres import free_port
 from tests.servers import ServerProcess
+from tests.waiting import wait_until
 
 SHORT = Timing(seconds=0.25, warm_up_seconds=0.1)
 ON_SQLITE = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
@@ -91,6 +92,19 @@ def test_loads_find_as_many_pending_commits_as_were_asked_for(target: Target, la
     assert result["body_bytes"] == len(answers[0].content)
     assert result["count"] <= sum(result["done_by_client"])
     assert result["per_second"] == pytest.approx(result["count"] / result["seconds"])
+
+
+def test_a_server_that_publishes_is_left_to_it_and_cannot_be_asked_for_what_is_unpublished(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "home", settings={"publish_after_ms": "10"}).start()
+    target = Target([server.url], server.token)
+    result = drive("leave", target, Options(clients=2, tables=2), SHORT, Watched())
+    with server.lake() as lake:
+        tables = [LakeTable(lake, f"commit_{number:03}", "", "") for number in range(2)]
+        assert sum(table.load()["latest-table-version"] for table in tables) == done(result)
+        wait_until(lambda: all(table.versions() == [] for table in tables), "published by the server")
+    with pytest.raises(DriverError, match="unpublished commits, not 3"):
+        drive("load", target, Options(clients=2, tables=1, pending=3), SHORT, Watched())
+    assert server.stop() == 0
 
 
 @ON_SQLITE

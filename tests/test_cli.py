@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.servers import ServerProcess
+from tidegate.cli.main import COMMANDS
 
 
 def tidegate(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -21,7 +22,7 @@ def tidegate(*arguments: str, **variables: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=60)
 
 
-@pytest.mark.parametrize("command", ["serve", "settings", "sql", "shell", "jars", "timeline", "demo", "version"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_that_starts_with_what_it_does(command: str) -> None:
     listed, own = tidegate("--help"), tidegate(command, "--help")
     assert command in listed.stdout

@@ -54,7 +54,8 @@ LEAKS = re.compile(
 
 @dataclass(frozen=True)
 class Scene:
-    """A catalog with two schemas; in one a table is at version 1 and another is staged, its version 0 written."""
+    """A catalog with two schemas; in one a table is at version 1, another is staged, its version 0 written, and a third
+    is dropped."""
 
     catalog: str
     schema: str
@@ -62,6 +63,7 @@ class Scene:
     commit: dict[str, Any]
     """Of version 2, its file staged."""
     draft: Draft
+    dropped_id: str
     parquet_id: str = ""
     """A table that is not Delta's, named `parquet`."""
 
@@ -90,11 +92,14 @@ def set_scene(http: httpx.Client, name: str) -> Scene:
     assert http.post(url("createCatalog"), json={"name": name}).status_code == 200
     for schema in ("s", "other"):
         assert http.post(url("createSchema"), json={"name": schema, "catalog_name": name}).status_code == 200
+    assert http.post(url("createSubscription"), json=_subscription(name)).status_code == 200
     table = lake.new_table("t")
     assert table.commit(1).status_code == 200
     draft = lake.draft("staged")
     draft.write_version_0()
-    return Scene(name, "s", table, table.stage_commit(2), draft)
+    dropped = lake.new_table("dropped")
+    assert http.delete(f"{lake.tables_url()}/dropped").status_code == 204
+    return Scene(name, "s", table, table.stage_commit(2), draft, dropped.id)
 
 
 def add_parquet_table(scene: Scene, database: str) -> Scene:
@@ -159,6 +164,11 @@ def _identity(scene: Scene) -> dict[str, str]:
     return {"table_id": scene.table.id, "table_uri": scene.table.location}
 
 
+def _subscription(name: str) -> dict[str, Any]:
+    """To something that never happens."""
+    return {"name": name, "webhook": {"url": "http://127.0.0.1:9/"}, "kinds": ["table.purged"]}
+
+
 def _commit_info(scene: Scene, **changes: Any) -> dict[str, Any]:
     return {**{key.replace("-", "_"): value for key, value in scene.commit.items()}, **changes}
 
@@ -200,6 +210,14 @@ SOUND: dict[str, MakeAsk] = {
     "writeCommitPreview": lambda s: Ask(body={**_identity(s), "commit_info": _commit_info(s)}),
     "writeMetrics": lambda s: Ask(body={**_identity(s), "report": {"commit_report": {"commit_version": 1}}}),
     "getMetrics": lambda s: Ask({"full_name": s.full_name}),
+    "listDroppedTables": lambda s: Ask(),
+    "restoreTable": lambda s: Ask({"table_id": s.dropped_id}, body={}),
+    "purgeTable": lambda s: Ask({"table_id": s.dropped_id}),
+    "examineTable": lambda s: Ask({"full_name": s.full_name}),
+    "mendTable": lambda s: Ask({"full_name": s.full_name}),
+    "examineStorage": lambda s: Ask(),
+    "mendStorage": lambda s: Ask(),
+    "getStatus": lambda s: Ask(),
     "generateTemporaryTableCredentials": lambda s: Ask(body={"table_id": s.table.id, "operation": "READ_WRITE"}),
     "generateTemporaryPathCredentials": lambda s: Ask(body={"url": "file:///data/t", "operation": "PATH_READ"}),
     "getPermissions": lambda s: Ask({"securable_type": "table", "full_name": s.full_name}),
@@ -207,6 +225,16 @@ SOUND: dict[str, MakeAsk] = {
         {"securable_type": "table", "full_name": s.full_name},
         body={"changes": [{"principal": "ada", "add": ["SELECT", "MODIFY"], "remove": []}]},
     ),
+    "readEvents": lambda s: Ask(query={"kind": "table.committed"}),
+    "streamEvents": lambda s: Ask(query={"seconds_max": "1"}),
+    "createSubscription": lambda s: Ask(body=_subscription(f"{s.catalog}_new")),
+    "listSubscriptions": lambda s: Ask(),
+    "getSubscription": lambda s: Ask({"name": s.catalog}),
+    "updateSubscription": lambda s: Ask({"name": s.catalog}, body={"paused": True}),
+    "deleteSubscription": lambda s: Ask({"name": s.catalog}),
+    "listDeadLetters": lambda s: Ask({"name": s.catalog}),
+    "resendDeadLetters": lambda s: Ask({"name": s.catalog}, body={}),
+    "discardDeadLetters": lambda s: Ask({"name": s.catalog}, body={"sequences": [1]}),
 }
 """For each endpoint a request that succeeds."""
 
@@ -283,6 +311,7 @@ Pair = tuple[str, type[errors.TidegateError]]
 NO_CATALOG = {"catalog": "absent"}
 NO_SCHEMA = {"schema": "absent"}
 NO_TABLE = {"table": "absent"}
+NO_ID = str(uuid.UUID(int=0))
 
 OWN_CASES: dict[Pair, Case] = {
     ("getConfig", errors.InvalidRequest): Case(but("getConfig", query={"protocol-versions": "2.0"})),
@@ -402,6 +431,23 @@ OWN_CASES: dict[Pair, Case] = {
     },
     ("writeMetrics", errors.InvalidRequest): Case(but("writeMetrics", body=_report_of(2))),
     ("writeMetrics", errors.NoSuchTable): Case(but("writeMetrics", body={"table_id": str(uuid.UUID(int=0))})),
+    **{
+        (name, error): Case(but(name, path={"full_name": wrong}))
+        for name in ("examineTable", "mendTable")
+        for error, wrong in ((errors.InvalidRequest, "a.b"), (errors.NoSuchTable, "main.default.absent"))
+    },
+    ("listDroppedTables", errors.InvalidRequest): Case(but("listDroppedTables", query={"page_token": "!"})),
+    ("restoreTable", errors.InvalidRequest): Case(but("restoreTable", path={"table_id": "nonsense"})),
+    ("restoreTable", errors.NoSuchTable): Case(but("restoreTable", path={"table_id": NO_ID})),
+    ("restoreTable", errors.NoSuchCatalog): Case(but("restoreTable", body={"new_full_name": "absent.s.t"})),
+    ("restoreTable", errors.NoSuchSchema): Case(
+        but("restoreTable", body=lambda s: {"new_full_name": f"{s.catalog}.absent.t"})
+    ),
+    ("restoreTable", errors.TableAlreadyExists): Case(
+        but("restoreTable", body=lambda s: {"new_full_name": s.full_name})
+    ),
+    ("purgeTable", errors.InvalidRequest): Case(but("purgeTable", path={"table_id": "nonsense"})),
+    ("purgeTable", errors.NoSuchTable): Case(but("purgeTable", path={"table_id": NO_ID})),
     ("getMetrics", errors.InvalidRequest): Case(but("getMetrics", query={"page_token": "!"})),
     ("getMetrics", errors.NoSuchTable): Case(but("getMetrics", path={"full_name": "main.default.absent"})),
     ("generateTemporaryTableCredentials", errors.InvalidRequest): Case(
@@ -424,6 +470,31 @@ OWN_CASES: dict[Pair, Case] = {
             (errors.NoSuchCatalog, {"securable_type": "catalog", "full_name": "absent"}),
             (errors.NoSuchSchema, {"securable_type": "schema", "full_name": "main.absent"}),
             (errors.NoSuchTable, {"full_name": "main.default.absent"}),
+        )
+    },
+    **{
+        (name, error): Case(but(name, query=change), place)
+        for name in ("readEvents", "streamEvents")
+        for error, change, place in (
+            (errors.InvalidRequest, {"kind": "table.exploded"}, "plain"),
+            (errors.EventsForgotten, {"after": "0"}, "forgotten"),
+        )
+    },
+    ("createSubscription", errors.InvalidRequest): Case(but("createSubscription", body={"function": "absent"})),
+    ("createSubscription", errors.SubscriptionAlreadyExists): Case(
+        but("createSubscription", body=lambda s: {"name": s.catalog})
+    ),
+    ("createSubscription", errors.BacklogFull): Case(SOUND["createSubscription"], "narrow"),
+    ("listDeadLetters", errors.InvalidRequest): Case(but("listDeadLetters", query={"max_results": "-1"})),
+    **{
+        (name, errors.NoSuchSubscription): Case(but(name, path={"name": "absent"}))
+        for name in (
+            "getSubscription",
+            "updateSubscription",
+            "deleteSubscription",
+            "listDeadLetters",
+            "resendDeadLetters",
+            "discardDeadLetters",
         )
     },
     ("updatePermissions", errors.BacklogFull): Case(SOUND["updatePermissions"], "narrow"),
@@ -504,6 +575,13 @@ class Forgetful:
         raise errors.OutcomeUnknown(f"The database failed on {proposal.name}. Send it again unchanged.")
 
 
+class Forgotten:
+    """A database that has forgotten its older events."""
+
+    async def read(self, work: Any) -> Any:
+        raise errors.EventsForgotten(after=0, forgotten=41)
+
+
 @contextmanager
 def serving(app: App) -> Iterator[str]:
     """The application behind a real socket, in a thread of this process; its address."""
@@ -554,7 +632,7 @@ def places(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> I
         http = stack.enter_context(server.http())
         scene = add_parquet_table(set_scene(http, f"errors_{uuid.uuid4().hex[:8]}"), database)
         addresses = {"plain": server.url}
-        for name, app in special_apps(Settings(home=server.home, database=database)).items():
+        for name, app in special_apps(Settings(home=server.home, database=database, publishing="off")).items():
             addresses[name] = stack.enter_context(serving(app))
         addresses["broken"] = stack.enter_context(serving_without_database(server, tmp_path_factory.mktemp("broken")))
         stack.enter_context(one_request_in_flight(addresses["crowded"]))
@@ -567,7 +645,7 @@ def places(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> I
 def special_apps(settings: Settings) -> dict[str, App]:
     """Applications on the database of the plain server."""
     guarded = build_server(settings, authenticator=Callers())
-    narrow = replace(settings, staging_tables_max=1, unpublished_commits_max=1, grants_max=1)
+    narrow = replace(settings, staging_tables_max=1, unpublished_commits_max=1, grants_max=1, subscriptions_max=1)
     crowded = replace(settings, requests_in_flight_max=1)
     return {
         "guarded": guarded.app,
@@ -576,6 +654,7 @@ def special_apps(settings: Settings) -> dict[str, App]:
         "defective": app_of(replace(guarded.env, database=Defective(), vendor=Defective())),
         "storeless": app_of(replace(guarded.env, vendor=Storeless())),
         "forgetful": app_of(replace(guarded.env, database=Forgetful(guarded.env.database))),
+        "forgotten": app_of(replace(guarded.env, database=Forgotten())),
     }
 
 
@@ -645,6 +724,8 @@ def check_error(response: httpx.Response, endpoint: Endpoint, error: type[errors
         assert response.content == b""
         return
     body = response.json()
+    on_delta_lost = endpoint.face is DELTA and issubclass(error, errors.CommitVersionConflict)
+    assert (body.pop("conflict", None) is not None) == on_delta_lost
     message = body["error"].pop("message") if endpoint.face is DELTA else body.pop("message")
     expected = {"type": code.code, "code": code.status}
     assert body == ({"error": expected} if endpoint.face is DELTA else {"error_code": code.code})
@@ -660,8 +741,16 @@ def test_a_sound_request_succeeds_with_the_documented_status(places: Places, uni
     if endpoint.answer is None:
         assert response.content == b""
     else:
-        assert response.headers["content-type"] == "application/json"
-        msgspec.json.decode(response.content, type=endpoint.answer)
+        assert response.headers["content-type"] == endpoint.content_type.decode()
+        for answer in answers_in(response):
+            msgspec.json.decode(answer, type=endpoint.answer)
+
+
+def answers_in(response: httpx.Response) -> list[bytes]:
+    """The one body, or what was streamed."""
+    if response.headers["content-type"] == "application/json":
+        return [response.content]
+    return [line.removeprefix(b"data: ") for line in response.content.splitlines() if line.startswith(b"data: ")]
 
 
 def test_a_table_of_another_format_exists_and_is_listed_though_it_cannot_be_loaded(places: Places) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -99,7 +100,7 @@ def test_a_version_that_another_commit_has_is_a_conflict_and_a_gap_is_not_one(ta
         ({"file_modification_timestamp": -5}, "is positive"),
         ({"file_name": ""}, "cannot be the staged file"),
         ({"file_name": "../../../../etc/passwd"}, "cannot be the staged file"),
-        ({"file_name": file_name(2)}, "cannot be the staged file of version 1"),
+        ({"file_name": file_name(2, str(uuid.UUID(int=1)))}, "cannot be the staged file of version 1"),
     ],
     ids=str,
 )

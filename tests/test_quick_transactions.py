@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from tidegate.db.engines import parse_url, quick_engine
 from tidegate.db.hot_statements import hot_statements
 from tidegate.db.known_tables import KnownTables
 from tidegate.db.migrate import migrate
-from tidegate.db.quick_transactions import CHECKPOINT_AFTER, QuickTransactions
+from tidegate.db.quick_transactions import CHECKPOINT_AFTER, ROWS_OF_A_COMMIT, QuickTransactions
 from tidegate.domain.names import TableId
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.ratification import Conflict, Ratified
@@ -138,7 +139,7 @@ def test_a_slow_sync_and_a_long_log_are_left_to_the_thread(
     quick: QuickTransactions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quick_transactions, "SYNC_SECONDS_MAX", 60.0)
-    for _ in range(CHECKPOINT_AFTER // 2):
+    for _ in range(ceil(CHECKPOINT_AFTER / ROWS_OF_A_COMMIT)):
         assert quick.ends_quickly
         quick.begin(touch, [KNOWN.id])
         quick.end()

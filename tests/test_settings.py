@@ -23,12 +23,21 @@ def test_a_flag_wins_over_the_environment_that_over_the_file_and_that_over_the_d
     assert loaded.sources["group_max"] == "default"
 
 
+OTHERS = {
+    "database": "sqlite:////x.db",
+    "host": "::1",
+    "publishing": "off",
+    "log_format": "json",
+    "log_requests": "all",
+    "otel_endpoint": "http://localhost:4318",
+}
+"""Values that are not the default, of settings that do not take every text."""
+
+
 @pytest.mark.parametrize("name", [name for name in names() if name not in {"home", "config", "auth", "log_level"}])
 def test_every_setting_can_be_given_in_the_environment_and_in_a_file(name: str, tmp_path: Path) -> None:
     value = getattr(Settings(), name)
-    other = (
-        value + 1 if isinstance(value, int) else {"database": "sqlite:////x.db", "host": "::1"}.get(name, "file:///x")
-    )
+    other = value + 1 if isinstance(value, int) else OTHERS.get(name, "file:///x")
     by_variable = load_settings({"home": tmp_path}, {variable_of(name): str(other)})
     assert getattr(by_variable.settings, name) == other
     file = tmp_path / "given.toml"
@@ -47,6 +56,10 @@ def test_every_setting_can_be_given_in_the_environment_and_in_a_file(name: str, 
         ({"auth": "none", "host": "0.0.0.0"}, "loopback"),
         ({"auth": "none", "host": "example.org"}, "loopback"),
         ({"log_level": "loud"}, "log_level"),
+        ({"publishing": "sometimes"}, "'on' or 'off'"),
+        ({"log_format": "xml"}, "text or json"),
+        ({"otel_endpoint": "collector:4318"}, "http://host:4318"),
+        ({"log_requests": "some"}, "off, failures or all"),
         ({"storage_root": "s3://bucket/tables"}, "file://"),
         ({"storage_root": "tables"}, "absolute"),
         ({"unpublished_commits_max": 0}, "at least 1"),

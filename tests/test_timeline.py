@@ -89,6 +89,7 @@ def test_a_table_that_was_just_made_has_version_0_and_nothing_else(table: LakeTa
         "verified_version": 0,
         "conflicts": 0,
         "replays": 0,
+        "alarms": [],
         "commits": [
             {
                 "version": 0,

@@ -69,6 +69,16 @@ def test_the_command_shows_what_happened_to_each_version(server: ServerProcess, 
     assert seen["0"][1:3] == ["created", "before ✓"]
 
 
+def test_a_version_whose_file_is_not_what_was_ratified_is_not_shown_as_published(
+    server: ServerProcess, table: LakeTable
+) -> None:
+    (table.log / f"{2:020}.json").write_text("something else")
+    assert table.report(2).status_code == 200
+    shown = run(name_of(table), "--uri", server.url, "--token", server.token).stdout
+    assert "ALARM: 00000000000000000002.json" in shown
+    assert [cells[2] for cells in rows(shown).values()][:2] == ["not yet", "ALARM"]
+
+
 def test_the_server_and_its_token_may_come_from_the_environment(server: ServerProcess, table: LakeTable) -> None:
     shown = run(name_of(table), "--json", TIDEGATE_URI=server.url, TIDEGATE_TOKEN=server.token)
     assert shown.exit_code == 0, shown.stderr

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -17,11 +15,11 @@ class Oracle:
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
-        self.go = threading.Event()
+        self.go = asyncio.Event()
 
-    def answer_all(self, questions: Sequence[int]) -> list[int | Exception]:
+    async def answer_all(self, questions: Sequence[int]) -> list[int | Exception]:
         self.calls.append(list(questions))
-        assert self.go.wait(10)
+        await self.go.wait()
         return [ValueError(str(each)) if each < 0 else 2 * each for each in questions]
 
 
@@ -32,26 +30,25 @@ async def ask(together: Together[int, int], *questions: int) -> list[asyncio.Tas
 
 
 def test_what_comes_while_others_are_answered_goes_next_and_together() -> None:
-    async def story(threads: ThreadPoolExecutor) -> None:
+    async def story() -> None:
         oracle = Oracle()
-        together = Together(oracle.answer_all, threads, batch_max=3)
+        together = Together(oracle.answer_all, batch_max=3)
         first = await ask(together, 1, 2)
         while not oracle.calls:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
         later = await ask(together, 3, 4, 5, 6)
         oracle.go.set()
         assert await asyncio.gather(*first, *later) == [2, 4, 6, 8, 10, 12]
         assert oracle.calls == [[1, 2], [3, 4, 5], [6]]
 
-    with ThreadPoolExecutor(4) as threads:
-        asyncio.run(story(threads))
+    asyncio.run(story())
 
 
 def test_one_error_is_one_answer_and_a_failed_call_fails_all_of_it_and_nothing_else() -> None:
-    async def story(threads: ThreadPoolExecutor) -> None:
+    async def story() -> None:
         oracle = Oracle()
         oracle.go.set()
-        together = Together(oracle.answer_all, threads, batch_max=10)
+        together = Together(oracle.answer_all, batch_max=10)
         one, wrong, two = await asyncio.gather(*await ask(together, 1, -1, 2), return_exceptions=True)
         assert (one, two) == (2, 4)
         assert isinstance(wrong, ValueError)
@@ -59,20 +56,18 @@ def test_one_error_is_one_answer_and_a_failed_call_fails_all_of_it_and_nothing_e
             await together.ask("x")  # type: ignore[arg-type]
         assert await together.ask(4) == 8
 
-    with ThreadPoolExecutor(1) as threads:
-        asyncio.run(story(threads))
+    asyncio.run(story())
 
 
 def test_who_went_away_is_not_answered_and_nobody_minds() -> None:
-    async def story(threads: ThreadPoolExecutor) -> None:
+    async def story() -> None:
         oracle = Oracle()
-        together = Together(oracle.answer_all, threads, batch_max=10)
+        together = Together(oracle.answer_all, batch_max=10)
         gone, stays = await ask(together, 1, 2)
         while not oracle.calls:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
         gone.cancel()
         oracle.go.set()
         assert await stays == 4
 
-    with ThreadPoolExecutor(1) as threads:
-        asyncio.run(story(threads))
+    asyncio.run(story())

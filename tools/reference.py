@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -13,7 +14,9 @@ from tidegate.cli.main import app
 from tidegate.compose import ENDPOINTS, FACES
 from tidegate.domain.errors import TidegateError
 from tidegate.http.endpoints import Endpoint
+from tidegate.services.shared_gauges import shared_families
 from tidegate.settings import Settings, flag_of, help_of, names, variable_of
+from tidegate.telemetry.server import ServerMeasures
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 NOTE = "<!-- Written by `make docs` from the program. Do not edit. -->\n\n"
@@ -21,6 +24,7 @@ NOTE = "<!-- Written by `make docs` from the program. Do not edit. -->\n\n"
 
 def main() -> int:
     pages = {"settings.md": settings(), "endpoints.md": endpoints(), "errors.md": errors(), "cli.md": commands()}
+    pages["metrics.md"] = metrics()
     if "--check" not in sys.argv[1:]:
         FOLDER.mkdir(parents=True, exist_ok=True)
         for name, text in pages.items():
@@ -51,11 +55,15 @@ def settings() -> str:
 
 def endpoints() -> str:
     lines = [NOTE + "# Endpoints\n", "The same as a document for programs: `GET /openapi.json`.\n"]
-    for face in FACES:
+    for face in [face for face in FACES if face.root]:
         lines += [f"## {face.name}\n", f"Root: `{face.root}`\n", "| call | what it does | errors |", "|---|---|---|"]
         lines += [_endpoint(endpoint) for endpoint in ENDPOINTS if endpoint.face is face]
         lines.append("")
-    lines += ["## Besides\n", "`GET /health` answers 200 when the server serves; it needs no token.\n"]
+    lines += [
+        "## Besides\n",
+        "`GET /health` answers 200 when the server serves; it needs no token.",
+        "`GET /metrics` tells the [numbers](metrics.md) of the server in the text format of Prometheus.\n",
+    ]
     return "\n".join(lines)
 
 
@@ -90,6 +98,22 @@ def _leaves(error: type[TidegateError]) -> list[type[TidegateError]]:
     return ([] if error is TidegateError else [error]) + below
 
 
+def metrics() -> str:
+    lines = [
+        NOTE + "# Metrics\n",
+        "What `GET /metrics` tells; [observability](../observability.md) says how to use it.\n",
+        "| metric | kind | labels | what it tells |",
+        "|---|---|---|---|",
+    ]
+    measures = ServerMeasures().all
+    for family in measures.families():
+        labels = ", ".join(f"`{label}`" for label in measures.labels_of(family.name))
+        lines.append(f"| `{family.name}` | {family.kind} | {labels} | {family.help} |")
+    lines += ["\nThe same on all servers of one database:\n", "| metric | kind | what it tells |", "|---|---|---|"]
+    lines += [f"| `{family.name}` | {family.kind} | {family.help} |" for family in shared_families(None)]
+    return "\n".join(lines) + "\n"
+
+
 def commands() -> str:
     lines = [NOTE + "# Commands\n"]
     for name, command in sorted(_commands().items()):
@@ -103,8 +127,18 @@ def commands() -> str:
 
 def _commands() -> dict[str, click.Command]:
     group = typer.main.get_command(app)
+    return dict(_below(group, ""))
+
+
+def _below(group: click.Command, prefix: str) -> Iterator[tuple[str, click.Command]]:
+    """Commands, and those of groups under both names."""
     context = click.Context(group)
-    return {name: group.get_command(context, name) for name in group.list_commands(context)}  # type: ignore[attr-defined]
+    for name in group.list_commands(context):  # type: ignore[attr-defined]
+        command = group.get_command(context, name)  # type: ignore[attr-defined]
+        if hasattr(command, "list_commands"):
+            yield from _below(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
 
 
 def _paragraphs(text: str) -> str:

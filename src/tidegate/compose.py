@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
 import time
 import uuid
 from collections.abc import Sequence
@@ -13,15 +16,24 @@ from tidegate.auth.tokens import ADMIN, ANONYMOUS, AdminToken, Nobody, read_or_m
 from tidegate.credentials.local import LocalVendor
 from tidegate.db.database import SqlDatabase
 from tidegate.db.migrate import migrate
-from tidegate.domain.errors import InvalidRequest
+from tidegate.delivery.functions import ThreadedFunctions, load_functions
+from tidegate.delivery.webhooks import HttpWebhooks
+from tidegate.domain.errors import InvalidRequest, TidegateError
 from tidegate.domain.ports import Authenticator, UnitOfWork
 from tidegate.domain.ratification import Decision, Limits, Proposal
+from tidegate.domain.retention import HOUR_MS, Retentions, unhurried
 from tidegate.http.app import App
 from tidegate.http.delta.endpoints import ENDPOINTS as DELTA_ENDPOINTS
 from tidegate.http.delta.face import DELTA
 from tidegate.http.endpoints import Endpoint
+from tidegate.http.extensions.doctor import ENDPOINTS as DOCTOR_ENDPOINTS
+from tidegate.http.extensions.dropped_tables import ENDPOINTS as DROPPED_TABLE_ENDPOINTS
+from tidegate.http.extensions.events import ENDPOINTS as EVENT_ENDPOINTS
 from tidegate.http.extensions.face import TIDEGATE
 from tidegate.http.extensions.metrics import ENDPOINTS as METRICS_ENDPOINTS
+from tidegate.http.extensions.prometheus import BESIDES, METRICS
+from tidegate.http.extensions.status import ENDPOINTS as STATUS_ENDPOINTS
+from tidegate.http.extensions.subscriptions import ENDPOINTS as SUBSCRIPTION_ENDPOINTS
 from tidegate.http.extensions.timeline import ENDPOINTS as TIMELINE_ENDPOINTS
 from tidegate.http.faces import Face
 from tidegate.http.unity.catalogs import ENDPOINTS as CATALOG_ENDPOINTS
@@ -34,13 +46,28 @@ from tidegate.http.unity.schemas import ENDPOINTS as SCHEMA_ENDPOINTS
 from tidegate.http.unity.tables import ENDPOINTS as TABLE_ENDPOINTS
 from tidegate.http.unity.workspace import ENDPOINTS as WORKSPACE_ENDPOINTS
 from tidegate.http.unity.workspace import WORKSPACE
-from tidegate.services.environment import Environment
+from tidegate.http.watch import Watch
+from tidegate.services.activity import TableCounts
+from tidegate.services.describe_commits import CommitDescriptions
+from tidegate.services.environment import DeliveryLimits, Environment
+from tidegate.services.event_feed import EventFeed
 from tidegate.services.first_start import first_start
+from tidegate.services.forget_events import forget_events
+from tidegate.services.heartbeat import EVERY_SECONDS, Heartbeat
 from tidegate.services.outcomes import OutcomeCounts
+from tidegate.services.publish_queue import PublishQueue
 from tidegate.services.turns import Turns
 from tidegate.services.update_table import ratify_group
 from tidegate.settings import Settings
 from tidegate.storage.delta_logs import ObjectStoreDeltaLogs
+from tidegate.storage.table_files import LocalTableFiles
+from tidegate.telemetry.server import ServerMeasures
+from tidegate.telemetry.traces import open_traces
+from tidegate.worker.background import Background, Job
+from tidegate.worker.cleaning import clean_logs
+from tidegate.worker.deliverer import deliver_for_ever
+from tidegate.worker.housekeeping import end_retentions, remove_folders
+from tidegate.worker.publisher import publish_for_ever, sweep
 
 ENDPOINTS: list[Endpoint] = [
     *DELTA_ENDPOINTS,
@@ -54,12 +81,20 @@ ENDPOINTS: list[Endpoint] = [
     *WORKSPACE_ENDPOINTS,
     *TIMELINE_ENDPOINTS,
     *METRICS_ENDPOINTS,
+    *DOCTOR_ENDPOINTS,
+    *DROPPED_TABLE_ENDPOINTS,
+    *STATUS_ENDPOINTS,
+    *EVENT_ENDPOINTS,
+    *SUBSCRIPTION_ENDPOINTS,
 ]
-FACES: list[Face] = [DELTA, UNITY, WORKSPACE, TIDEGATE]
+FACES: list[Face] = [DELTA, UNITY, WORKSPACE, TIDEGATE, BESIDES]
 """The last one also answers where nothing is served."""
 
 TOKEN_FILE = "admin.token"  # noqa: S105
 COUNTED_TABLES_MAX = 10_000
+SWEEP_SECONDS = 5
+DESCRIBED_COMMITS_MAX = 10_000
+FORGET_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +105,17 @@ class Server:
 
 def prepare(settings: Settings) -> None:
     """What a first start makes, and later starts find: the home, the storage root, the database's schema."""
+    load_functions(settings.functions)  # what cannot be loaded is told before anything is made or announced
     _make_folder(settings.home)
     _make_folder(Path(settings.storage_location.removeprefix("file://")))
     migrate(settings.database_url)
 
 
-def build_server(settings: Settings, *, authenticator: Authenticator | None = None) -> Server:
-    """The application on a prepared home. Tests may bring callers of their own."""
+def build_server(settings: Settings, *, authenticator: Authenticator | None = None, url: str = "") -> Server:
+    """The application on a prepared home, served at `url`. Tests may bring callers of their own."""
+    # Workers answer at one address in turns: their numbers must not be taken for those of one process.
+    measures = ServerMeasures(labels=(("worker", str(os.getpid())),) if settings.workers > 1 else ())
+    traces = open_traces(settings.otel_endpoint, instance=str(uuid.uuid4())) if settings.otel_endpoint else None
     database = SqlDatabase(
         settings.database_url,
         _group_decider(settings),
@@ -84,15 +123,46 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         group_max=settings.group_max,
         queue_max=settings.requests_in_flight_max,
         known_max=settings.cache_entries_max,
+        measures=measures,
+        traces=traces,
     )
+    delta_logs = ObjectStoreDeltaLogs(bytes_max=settings.commit_bytes_max)
+    webhooks = HttpWebhooks(seconds_max=settings.delivery_seconds_max)
+    functions = ThreadedFunctions(load_functions(settings.functions), seconds_max=settings.delivery_seconds_max)
     env = Environment(
         database=database,
         authorizer=AdminsOnly(frozenset({ADMIN, ANONYMOUS})),
-        delta_logs=ObjectStoreDeltaLogs(bytes_max=settings.commit_bytes_max),
+        delta_logs=delta_logs,
+        table_files=LocalTableFiles(),
         vendor=LocalVendor(),
         outcomes=OutcomeCounts(now_ms, tables_max=COUNTED_TABLES_MAX),
+        activity=TableCounts(tables_max=COUNTED_TABLES_MAX),
         turns=Turns(),
+        publishing=PublishQueue(
+            time.monotonic,
+            delay_seconds=settings.publish_after_ms / 1000,
+            tables_max=settings.cache_entries_max if settings.publishing == "on" else 0,
+        ),
+        measures=measures,
+        traces=traces,
+        feed=EventFeed(),
+        descriptions=CommitDescriptions(delta_logs, remembered_max=DESCRIBED_COMMITS_MAX),
+        webhooks=webhooks,
+        functions=functions,
+        delivery=DeliveryLimits(
+            attempts_max=settings.delivery_attempts_max,
+            backoff_ms=settings.delivery_backoff_ms,
+            dead_letters_max=settings.dead_letters_max,
+            subscriptions_max=settings.subscriptions_max,
+        ),
+        deliveries=asyncio.Event(),
         clock=now_ms,
+        patient_clock=unhurried(now_ms, _rising_ms),
+        retentions=Retentions(
+            dropped_ms=settings.dropped_retention_hours * HOUR_MS,
+            staging_ms=settings.staging_retention_hours * HOUR_MS,
+            staged_files_ms=settings.staged_files_retention_hours * HOUR_MS,
+        ),
         new_id=lambda: str(uuid.uuid4()),
         storage_root=settings.storage_location,
         staging_tables_max=settings.staging_tables_max,
@@ -102,12 +172,25 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         grants_max=settings.grants_max,
     )
 
+    heartbeat = Heartbeat(env, url=url, clock=time.monotonic)
+    beating = Job("heartbeat", heartbeat.beat, every_seconds=EVERY_SECONDS)
+    background = Background([*_jobs(env, settings), beating], measures, traces)
+
     async def start() -> None:
         database.start()
         await first_start(env, owner=ADMIN.name)
+        with contextlib.suppress(TidegateError):  # the next one comes soon
+            await heartbeat.beat()
+        background.start()
 
     async def stop() -> None:
+        await background.stop()
+        await heartbeat.leave()
+        await database.finish()
+        await webhooks.close()
         database.stop()
+        if traces is not None:
+            traces.close()
 
     app = App(
         env,
@@ -116,10 +199,34 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         FACES,
         body_bytes_max=settings.body_bytes_max,
         in_flight_max=settings.requests_in_flight_max,
+        patient_max=settings.event_readers_max,
         on_start=start,
         on_stop=stop,
+        besides=[METRICS],
+        watch=Watch(measures, lines=settings.log_requests, traces=traces),
     )
     return Server(app, env)
+
+
+def _jobs(env: Environment, settings: Settings) -> list[Job]:
+    kept_ms = settings.events_retention_hours * 3_600_000
+    jobs = [
+        Job("following events", lambda: env.feed.follow(env.database)),
+        Job("delivering events", lambda: deliver_for_ever(env)),
+        Job("forgetting events", lambda: forget_events(env, kept_ms=kept_ms), every_seconds=FORGET_SECONDS),
+    ]
+    if settings.publishing == "on":
+        jobs += [
+            Job("publishing", lambda: publish_for_ever(env)),
+            Job("looking for unpublished commits", lambda: sweep(env), every_seconds=SWEEP_SECONDS),
+        ]
+    pause = settings.housekeeping_seconds
+    jobs += [
+        Job("ending retentions", lambda: end_retentions(env), every_seconds=pause),
+        Job("cleaning logs", lambda: clean_logs(env), every_seconds=settings.log_cleaning_seconds),
+        Job("removing folders", lambda: remove_folders(env), every_seconds=pause),
+    ]
+    return jobs
 
 
 def build_authenticator(settings: Settings) -> Authenticator:
@@ -130,6 +237,11 @@ def build_authenticator(settings: Settings) -> Authenticator:
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _rising_ms() -> int:
+    """Counts on while the machine sleeps, where the system can tell."""
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
 
 
 def _group_decider(settings: Settings):

@@ -45,17 +45,79 @@ class Settings:
         1, "Processes that serve; more than one needs PostgreSQL, and uses more than one core.", low=1, high=64
     )
     log_level: str = _setting("info", "How much to log: debug, info, warning or error.")
+    log_format: str = _setting("text", "text: lines for people. json: one JSON object on each line, for programs.")
+    log_requests: str = _setting(
+        "failures", "Which requests get a line: off, failures (neither 404 nor 409, which are everyday answers) or all."
+    )
+    otel_endpoint: str = _setting(
+        "", "Address of an OpenTelemetry collector (OTLP over HTTP), to which traces are sent. Needs tidegate[otel]."
+    )
     unpublished_commits_max: int = _setting(
         1000, "Ratified commits of one table that may wait to be published; beyond it commits get a 429.", low=1
     )
+    publishing: str = _setting(
+        "on", "on: the server publishes what writers leave unpublished. off: writers alone publish."
+    )
+    publish_after_ms: int = _setting(
+        1000,
+        "How long a ratified commit may wait for its writer to publish it before the server does.",
+        low=0,
+        high=3_600_000,
+    )
     staging_tables_max: int = _setting(
         10_000, "Staging tables that may wait to be finished; beyond it staging gets a 429.", low=1
+    )
+    dropped_retention_hours: int = _setting(
+        168, "How long a dropped table can be restored; then it is purged, files and all.", low=0, high=1_000_000
+    )
+    staging_retention_hours: int = _setting(
+        24,
+        "How long a staging table may wait to be finished; then it expires, and its files go.",
+        low=0,
+        high=1_000_000,
+    )
+    staged_files_retention_hours: int = _setting(
+        24,
+        "How old a staged commit file must be before it goes, if it lost its race or its version is published.",
+        low=0,
+        high=1_000_000,
+    )
+    housekeeping_seconds: int = _setting(
+        60, "How often the server looks for tables whose retention is over.", low=1, high=86_400
+    )
+    log_cleaning_seconds: int = _setting(
+        21_600, "How often the server looks through the logs of tables for files that nobody needs.", low=1, high=86_400
     )
     body_bytes_max: int = _setting(8 * _MIB, "Largest request body; beyond it requests get a 413.", low=1024)
     commit_bytes_max: int = _setting(
         64 * _MIB, "Largest commit file that the server reads, such as version 0; a larger one is refused.", low=1024
     )
     requests_in_flight_max: int = _setting(1000, "Requests worked on at once; beyond it they get a 429.", low=1)
+    event_readers_max: int = _setting(
+        200, "Requests that wait for events, and streams of events, at once; beyond it they get a 429.", low=1
+    )
+    events_retention_hours: int = _setting(
+        168,
+        "How long events are kept; four times as long for a subscription that has not got them.",
+        low=1,
+        high=87_600,
+    )
+    subscriptions_max: int = _setting(100, "Subscriptions; beyond it creating one gets a 429.", low=1, high=1000)
+    delivery_attempts_max: int = _setting(
+        10, "Attempts to deliver an event to a subscription; then it is a dead letter.", low=1, high=1000
+    )
+    delivery_backoff_ms: int = _setting(
+        1000, "Pause after a first failed attempt; each further one doubles it, up to 5 minutes.", low=1, high=300_000
+    )
+    delivery_seconds_max: int = _setting(
+        10, "How long a webhook may take to answer, and a function to return.", low=1, high=3600
+    )
+    dead_letters_max: int = _setting(
+        1000, "Dead letters of one subscription; with so many it is paused.", low=1, high=1_000_000
+    )
+    functions: str = _setting(
+        "", "Functions that subscriptions may name, loaded at the start: name=module:callable, separated by commas."
+    )
     group_max: int = _setting(256, "Commits that one database transaction takes at most.", low=1, high=10_000)
     page_size_max: int = _setting(1000, "Objects on one page of a listing, at most.", low=1, high=100_000)
     cache_entries_max: int = _setting(
@@ -191,8 +253,16 @@ def _whole_number(name: str, value: Any) -> int:
 def _check(settings: Settings) -> None:
     if settings.auth not in {"token", "none"}:
         raise InvalidRequest(f"The setting auth is 'token' or 'none', not {settings.auth!r}.")
+    if settings.publishing not in {"on", "off"}:
+        raise InvalidRequest(f"The setting publishing is 'on' or 'off', not {settings.publishing!r}.")
     if settings.log_level not in {"debug", "info", "warning", "error"}:
         raise InvalidRequest(f"log_level is debug, info, warning or error, not {settings.log_level!r}.")
+    if settings.log_format not in {"text", "json"}:
+        raise InvalidRequest(f"log_format is text or json, not {settings.log_format!r}.")
+    if settings.log_requests not in {"off", "failures", "all"}:
+        raise InvalidRequest(f"log_requests is off, failures or all, not {settings.log_requests!r}.")
+    if settings.otel_endpoint and not settings.otel_endpoint.startswith(("http://", "https://")):
+        raise InvalidRequest(f"otel_endpoint is an address such as http://host:4318, not {settings.otel_endpoint!r}.")
     if settings.auth == "none" and not is_loopback(settings.host):
         raise InvalidRequest(
             f"Without authentication the server listens on loopback addresses only, not on {settings.host}. "

@@ -19,6 +19,7 @@ from tidegate.domain.errors import (
     CatalogAlreadyExists,
     CommitVersionConflict,
     CommitVersionGap,
+    EventsForgotten,
     InternalFailure,
     InvalidRequest,
     MalformedRequest,
@@ -82,7 +83,7 @@ def test_a_class_that_no_face_knows_has_no_code(face: Face) -> None:
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
 def test_every_delta_type_is_one_that_the_typed_client_knows(error: type[TidegateError]) -> None:
     code = DELTA.code_of(error)
-    body = msgspec.json.encode(DELTA.error_body(code, "what to change")).decode()
+    body = msgspec.json.encode(DELTA.error_body(code, TidegateError("what to change"))).decode()
     read = DeltaErrorResponse.from_json(body)
     assert read is not None
     assert read.error.type is DeltaErrorType(code.code)
@@ -93,7 +94,9 @@ def test_every_delta_type_is_one_that_the_typed_client_knows(error: type[Tidegat
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
 def test_the_body_of_the_other_faces_holds_the_code_and_the_message(error: type[TidegateError], face: Face) -> None:
     code = face.code_of(error)
-    body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(face.error_body(code, "what to change")))
+    body: dict[str, Any] = msgspec.json.decode(
+        msgspec.json.encode(face.error_body(code, TidegateError("what to change")))
+    )
     assert body["error_code"] == code.code
     assert body["message"] == "what to change"
 
@@ -154,10 +157,10 @@ def test_unity_statuses_and_codes_are_those_of_its_specification(
 
 
 def test_our_own_face_differs_from_unity_only_where_that_one_is_odd() -> None:
-    """Conflicts are conflicts, and a table of another format has a code of its own."""
+    """Conflicts are conflicts, a table of another format has a code of its own, and events are ours alone."""
     differing = {error for error in ERRORS if TIDEGATE.code_of(error) != UNITY.code_of(error)}
     conflicts = {AlreadyExists, *descendants(AlreadyExists), CommitVersionGap, RequirementConflict}
-    assert differing == {*conflicts, UnsupportedTableFormat}
+    assert differing == {*conflicts, UnsupportedTableFormat, EventsForgotten}
 
 
 def drawn_tree() -> dict[str, str]:

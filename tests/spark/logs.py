@@ -42,11 +42,19 @@ class Catalog:
 
     http: httpx.Client
     home: Path
+    compared: dict[str, object] = field(default_factory=dict)
+    """Tables whose log and catalog were found to say the same, and what both looked like."""
 
     def load(self, table: str) -> dict[str, Any]:
         """`main.schema.table` as Delta REST v1.0 shows it."""
         catalog, schema, name = table.split(".")
         return self._get(f"{DELTA}/catalogs/{catalog}/schemas/{schema}/tables/{name}")
+
+    def state(self, table: str) -> dict[str, Any]:
+        """What a statement that is refused must leave as it was: all but which commits wait to be published, for the
+        server works those off meanwhile.
+        """
+        return {part: value for part, value in self.load(table).items() if part != "commits"}
 
     def describe(self, table: str) -> dict[str, Any]:
         """`main.schema.table` as the Unity Catalog API shows it."""
@@ -257,10 +265,21 @@ def check_table(catalog: Catalog, table: str) -> None:
     loaded = catalog.load(table)
     if loaded["metadata"]["table-type"] == "EXTERNAL":
         return  # Others write its log, and need not tell; `check_registration` is for when it has just been registered.
+    look = _look(loaded)
+    if catalog.compared.get(table) == look:
+        return
     log = replay(loaded)
     _check_metadata(table, loaded, log)
     _check_unity_view(table, catalog.describe(table), log)
     _check_commits(catalog, table, loaded, log)
+    catalog.compared[table] = look
+
+
+def _look(loaded: Mapping[str, Any]) -> object:
+    """The same look means that neither the catalog nor the log has changed: comparing them again finds nothing new."""
+    folder = log_folder(loaded["metadata"]["location"])
+    files = {path.name: path.stat().st_mtime_ns for path in folder.rglob("*.json")}
+    return loaded["metadata"], loaded["commits"], loaded["latest-table-version"], files
 
 
 def check_registration(catalog: Catalog, table: str) -> None:

@@ -20,8 +20,10 @@ from tests.spark.logs import Catalog, check_lockstep
 
 @pytest.fixture(scope="session")
 def catalog_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server on SQLite that all Spark tests share."""
-    server = ServerProcess(tmp_path_factory.mktemp("catalog")).start()
+    """A server on SQLite that all Spark tests share. It publishes what was left for a minute: what tests hold back
+    stays so for as long as they look.
+    """
+    server = ServerProcess(tmp_path_factory.mktemp("catalog"), settings={"publish_after_ms": "60000"}).start()
     yield server
     assert server.stop() == 0, "".join(server.log[-50:])
 

@@ -115,10 +115,10 @@ def kept(spark: SparkSession, schema: str) -> str:
 
 @pytest.mark.parametrize("change", BREACHES)
 def test_contract_of_managed_tables_cannot_be_broken(sql: Sql, kept: str, catalog: Catalog, change: str) -> None:
-    before = catalog.load(kept)
+    before = catalog.state(kept)
     with pytest.raises(Exception, match=BREACHES[change]):
         sql(f"ALTER TABLE {kept} {change}")
-    assert catalog.load(kept) == before
+    assert catalog.state(kept) == before
     assert sql(f"SELECT * FROM {kept}") == [(1,)]
 
 
@@ -127,10 +127,10 @@ MAINTENANCE = ["OPTIMIZE {table}", "VACUUM {table}", "REORG TABLE {table} APPLY 
 
 @pytest.mark.parametrize("statement", MAINTENANCE)
 def test_maintenance_is_left_to_the_catalog(sql: Sql, kept: str, catalog: Catalog, statement: str) -> None:
-    before = catalog.load(kept)
+    before = catalog.state(kept)
     with pytest.raises(Exception, match="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"):
         sql(statement.format(table=kept))
-    assert catalog.load(kept) == before
+    assert catalog.state(kept) == before
 
 
 def test_change_that_was_refused_does_not_stop_the_next_one(sql: Sql, table: str, catalog: Catalog) -> None:

@@ -48,11 +48,11 @@ def test_what_is_missing_is_named(sql: Sql, schema: str, statement: str) -> None
 
 def test_name_that_is_taken(sql: Sql, table: str, catalog: Catalog) -> None:
     sql(f"CREATE TABLE {table} AS SELECT 1 AS id")
-    before = catalog.load(table)
+    before = catalog.state(table)
     for statement in (f"CREATE TABLE {table} (id INT)", f"CREATE TABLE {table} AS SELECT 2 AS id"):
         with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
             sql(statement)
-    assert catalog.load(table) == before
+    assert catalog.state(table) == before
 
 
 UNSUPPORTED = {

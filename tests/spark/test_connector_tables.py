@@ -110,10 +110,10 @@ def test_save_as_table_on_a_table_that_is_there(
 
 def test_save_as_table_minds_a_table_that_is_there(rows: DataFrame, table: str, catalog: Catalog) -> None:
     rows.write.saveAsTable(table)
-    before = catalog.load(table)
+    before = catalog.state(table)
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
         rows.write.saveAsTable(table)
-    assert catalog.load(table) == before
+    assert catalog.state(table) == before
 
 
 def test_create_with_everything_a_writer_can_say(rows: DataFrame, sql: Sql, table: str, catalog: Catalog) -> None:

@@ -143,7 +143,7 @@ def test_replace_keeps_the_table_and_what_it_was_told_of_delta(
     kept = {"delta.logRetentionDuration": "interval 9 days"}
     told = ", ".join(f"'{key}' = '{value}'" for key, value in kept.items())
     old.sql(f"CREATE OR REPLACE TABLE {table} TBLPROPERTIES ({told}) AS SELECT 1 AS a")
-    before = catalog.load(table)["metadata"]
+    before = catalog.state(table)["metadata"]
     old.sql(f"CREATE OR REPLACE TABLE {table} AS SELECT 2 AS b")
     old.sql(f"REPLACE TABLE {table} AS SELECT 3 AS c")
     after = catalog.load(table)["metadata"]
@@ -205,9 +205,9 @@ def untouched(old: WriterProcess, schema: str) -> str:
 def test_what_is_refused_says_why_and_changes_nothing(
     old: WriterProcess, untouched: str, catalog: Catalog, statement: str
 ) -> None:
-    before = catalog.load(untouched)
+    before = catalog.state(untouched)
     told = {"table": untouched, "location": before["metadata"]["location"]}
     with pytest.raises(StatementRefused, match=REFUSED[statement]):
         old.sql(statement.format_map(told))
-    assert catalog.load(untouched) == before
+    assert catalog.state(untouched) == before
     assert not catalog.exists(f"{untouched}_new")

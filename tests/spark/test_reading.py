@@ -181,10 +181,10 @@ def guarded(spark: SparkSession, schema: str) -> str:
 
 @pytest.mark.parametrize("access", PATH_ACCESS)
 def test_access_by_path_is_refused(spark: SparkSession, guarded: str, catalog: Catalog, access: str) -> None:
-    before = catalog.load(guarded)
+    before = catalog.state(guarded)
     with pytest.raises(Exception, match="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"):
         PATH_ACCESS[access](spark, before["metadata"]["location"])
-    assert catalog.load(guarded) == before
+    assert catalog.state(guarded) == before
     assert spark.table(guarded).count() == 3
 
 

@@ -88,10 +88,10 @@ def test_ctas_of_a_clustered_table(sql: Sql, table: str) -> None:
 
 def test_create_if_not_exists_leaves_a_table_as_it_is(sql: Sql, table: str, catalog: Catalog) -> None:
     sql(f"CREATE TABLE {table} (id INT)")
-    before = catalog.load(table)
+    before = catalog.state(table)
     sql(f"CREATE TABLE IF NOT EXISTS {table} (other STRING)")
     sql(f"CREATE TABLE IF NOT EXISTS {table} AS SELECT 'x' AS other")
-    assert catalog.load(table) == before
+    assert catalog.state(table) == before
 
 
 REPLACEMENTS = {
@@ -107,7 +107,7 @@ REPLACEMENTS = {
 def test_replacing_keeps_id_and_history(sql: Sql, table: str, catalog: Catalog, statement: str) -> None:
     sql(f"CREATE TABLE {table} (a INT, b STRING) PARTITIONED BY (b) COMMENT 'old' TBLPROPERTIES ('team' = 'sea')")
     sql(f"INSERT INTO {table} VALUES (1, 'x'), (2, 'y')")
-    before = catalog.load(table)
+    before = catalog.state(table)
     sql(REPLACEMENTS[statement].format(table=table))
     after = catalog.load(table)
     assert after["metadata"]["table-uuid"] == before["metadata"]["table-uuid"]

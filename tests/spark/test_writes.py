@@ -33,7 +33,7 @@ def test_every_form_of_insert(sql: Sql, table: str, catalog: Catalog) -> None:
 
 def test_insert_that_does_not_fit_changes_nothing(sql: Sql, table: str, catalog: Catalog) -> None:
     sql(f"CREATE TABLE {table} (id INT NOT NULL)")
-    before = catalog.load(table)
+    before = catalog.state(table)
     for rows, complaint in (
         ("(NULL)", "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"),
         ("(1, 2)", "DELTA_METADATA_MISMATCH"),
@@ -41,7 +41,7 @@ def test_insert_that_does_not_fit_changes_nothing(sql: Sql, table: str, catalog:
     ):
         with pytest.raises(Exception, match=complaint):
             sql(f"INSERT INTO {table} VALUES {rows}")
-    assert catalog.load(table) == before
+    assert catalog.state(table) == before
 
 
 def test_insert_overwrite_replaces_all_rows(sql: Sql, table: str) -> None:
@@ -80,10 +80,10 @@ def test_replace_where_in_sql_and_in_a_writer(spark: SparkSession, sql: Sql, day
 
 
 def test_replace_where_refuses_rows_that_lie_elsewhere(sql: Sql, days: str, catalog: Catalog) -> None:
-    before = catalog.load(days)
+    before = catalog.state(days)
     with pytest.raises(Exception, match="DELTA_REPLACE_WHERE_MISMATCH"):
         sql(f"INSERT INTO {days} REPLACE WHERE day = 'mon' VALUES (10, 'tue')")
-    assert catalog.load(days) == before
+    assert catalog.state(days) == before
 
 
 def test_update_and_delete(sql: Sql, table: str) -> None:
@@ -98,10 +98,10 @@ def test_update_and_delete(sql: Sql, table: str) -> None:
 
 def test_statement_that_touches_no_row_makes_no_version(sql: Sql, table: str, catalog: Catalog) -> None:
     sql(f"CREATE TABLE {table} AS SELECT id FROM range(3)")
-    before = catalog.load(table)
+    before = catalog.state(table)
     assert sql(f"UPDATE {table} SET id = 0 WHERE id > 10") == [(0,)]
     assert sql(f"DELETE FROM {table} WHERE id > 10") == [(0,)]
-    assert catalog.load(table) == before
+    assert catalog.state(table) == before
 
 
 def test_merge_with_every_clause(sql: Sql, table: str) -> None:
@@ -128,11 +128,11 @@ def test_merge_that_brings_a_new_column(sql: Sql, table: str, catalog: Catalog) 
 
 def test_merge_with_two_rows_for_one_changes_nothing(sql: Sql, table: str, catalog: Catalog) -> None:
     sql(f"CREATE TABLE {table} AS SELECT 1 AS id, 'a' AS name")
-    before = catalog.load(table)
+    before = catalog.state(table)
     with pytest.raises(Exception, match="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"):
         sql(f"""MERGE INTO {table} t USING (SELECT * FROM VALUES (1, 'b'), (1, 'c') AS v(id, name)) s ON t.id = s.id
             WHEN MATCHED THEN UPDATE SET *""")
-    assert catalog.load(table) == before
+    assert catalog.state(table) == before
 
 
 def test_rows_are_deleted_by_vectors_not_by_rewriting_files(spark: SparkSession, sql: Sql, table: str) -> None:

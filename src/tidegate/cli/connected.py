@@ -121,7 +121,8 @@ def _silence_pyspark() -> None:
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
-    logging.getLogger().addFilter(lambda record: record.msg != "KeyboardInterrupt while sending command.")
+    for name in (None, "py4j"):  # A filter is asked by the logger that is called only.
+        logging.getLogger(name).addFilter(lambda record: record.msg != "KeyboardInterrupt while sending command.")
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ A module is imported when its command is asked for: `serve` needs nothing of Spa
 
 from __future__ import annotations
 
+import gc
 import importlib
 from typing import Any, cast
 
@@ -13,7 +14,23 @@ from typer.core import TyperGroup
 
 from tidegate import __version__
 
-COMMANDS = ("serve", "settings", "timeline", "sql", "shell", "jars", "demo", "version")
+COMMANDS = (
+    "serve",
+    "settings",
+    "timeline",
+    "events",
+    "subscriptions",
+    "drop",
+    "dropped",
+    "restore",
+    "doctor",
+    "top",
+    "sql",
+    "shell",
+    "jars",
+    "demo",
+    "version",
+)
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
@@ -30,13 +47,21 @@ class _Commands(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         run = version if cmd_name == "version" else getattr(_module(cmd_name), cmd_name)
+        if isinstance(run, typer.Typer):
+            group = typer.main.get_group(run)
+            group.name = cmd_name
+            return group
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, context_settings=_SETTINGS)
         alone.command(cmd_name)(run)
         return typer.main.get_command(alone)
 
 
 def _module(command: str) -> Any:
-    return importlib.import_module(f"tidegate.cli.{command}")
+    gc.disable()  # nothing of what is made now is garbage, and looking for it takes a tenth of the time
+    try:
+        return importlib.import_module(f"tidegate.cli.{command}")
+    finally:
+        gc.enable()
 
 
 app = typer.Typer(

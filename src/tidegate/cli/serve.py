@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
-import logging
 import signal
 import socket
 import sys
 from types import FrameType
+from urllib.parse import unquote, urlsplit
 
 import typer
 import uvicorn
@@ -18,6 +18,8 @@ from tidegate.compose import TOKEN_FILE, build_authenticator, build_server, prep
 from tidegate.domain.errors import InvalidRequest, TidegateError
 from tidegate.http.serving import server_config
 from tidegate.settings import Settings
+from tidegate.telemetry.logs import log_to_stderr
+from tidegate.telemetry.traces import require_packages
 
 SWITCH_SECONDS = 0.0001
 """How long a thread may keep the interpreter while another wants it. The usual 5 ms are longer than a commit takes: a
@@ -63,11 +65,13 @@ def serve(
 def run(settings: Settings) -> None:
     if settings.workers > 1 and settings.database_url.startswith("sqlite"):
         raise InvalidRequest("Several workers need PostgreSQL; SQLite has one writer. Use --workers 1, or --database.")
-    log_to_stderr(settings)
+    _start_logging(settings)
+    if settings.otel_endpoint:
+        require_packages()
     prepare(settings)
     build_authenticator(settings)  # the token is there before anybody is told where to find it
     listening = _listen(settings)
-    _announce(settings, listening.getsockname()[1])
+    _announce(settings, _url(settings, listening))
     if settings.workers == 1:
         serve_on(settings, listening)
     else:
@@ -76,8 +80,8 @@ def run(settings: Settings) -> None:
 
 def serve_on(settings: Settings, listening: socket.socket) -> None:
     """One whole server, in this process."""
-    log_to_stderr(settings)
-    server = build_server(settings)
+    _start_logging(settings)
+    server = build_server(settings, url=_url(settings, listening))
     for asked_to_stop in (signal.SIGTERM, signal.SIGINT):
         # uvicorn finishes what was accepted, then raises the signal again: a stop that was asked for is no failure.
         signal.signal(asked_to_stop, _exit)
@@ -96,11 +100,15 @@ def _tame_the_garbage_collector() -> None:
     gc.set_threshold(20_000, 20, 50)
 
 
-def log_to_stderr(settings: Settings) -> None:
-    logging.basicConfig(
-        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", force=True
-    )
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+def _start_logging(settings: Settings) -> None:
+    log_to_stderr(level=settings.log_level, format=settings.log_format, secrets=_secrets(settings))
+
+
+def _secrets(settings: Settings) -> list[str]:
+    """What no log line may hold: the token, once there is one, and the database's password as it may be spelled."""
+    token = settings.home / TOKEN_FILE
+    password = urlsplit(settings.database_url).password or ""
+    return [token.read_text().strip() if token.is_file() else "", password, unquote(password)]
 
 
 def _exit(_number: int, _frame: FrameType | None) -> None:
@@ -121,9 +129,13 @@ def _listen(settings: Settings) -> socket.socket:
     return listening
 
 
-def _announce(settings: Settings, port: int) -> None:
+def _url(settings: Settings, listening: socket.socket) -> str:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    typer.echo(f"Tidegate serves http://{host}:{port}")
+    return f"http://{host}:{listening.getsockname()[1]}"
+
+
+def _announce(settings: Settings, url: str) -> None:
+    typer.echo(f"Tidegate serves {url}")
     if settings.auth == "token":
         typer.echo(f"The admin token is in {settings.home / TOKEN_FILE}")
     else:

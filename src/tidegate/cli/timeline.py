@@ -12,14 +12,10 @@
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from http.client import HTTPException
-from pathlib import Path
-from typing import Annotated, Any, NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 from rich import box
@@ -29,26 +25,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tidegate.cli import flags
-from tidegate.compose import TOKEN_FILE
-from tidegate.domain.errors import InvalidRequest, TidegateError, Unavailable
-from tidegate.settings import is_loopback
+from tidegate.cli.server import EXTENSIONS, Target, Token, Uri, ask, target_of
+from tidegate.domain.errors import TidegateError
 
-ANSWER_SECONDS_MAX = 30
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
-
-Uri = Annotated[
-    str | None,
-    typer.Option(help="Address of the server.", envvar="TIDEGATE_URI", show_default="this machine's, on the port set"),
-]
-Token = Annotated[
-    str | None,
-    typer.Option(help="Token for the server.", envvar="TIDEGATE_TOKEN", show_default="without --uri: that of the home"),
-]
-
-
-class Target(NamedTuple):
-    uri: str
-    token: str | None
 
 
 def timeline(
@@ -65,30 +45,13 @@ def timeline(
     repeated proposals that the server has met since it started.
     """
     try:
-        answer = fetch_timeline(_target(uri, token, home), table, limit=limit)
+        answer = fetch_timeline(target_of(uri, token, home), table, limit=limit)
     except TidegateError as error:
         flags.fail(error)
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
     else:
         Console(highlight=False, soft_wrap=True).print(render_timelines([answer]))
-
-
-def _target(uri: str | None, token: str | None, home: Path | None) -> Target:
-    """The token of the home is for the server of this machine: it is never sent to one that was named."""
-    if uri:
-        return Target(uri, token or None)
-    settings = flags.load_or_exit(home=home).settings
-    return Target(f"http://127.0.0.1:{settings.port or 8080}", token or _read_token(settings.home / TOKEN_FILE))
-
-
-def _read_token(file: Path) -> str | None:
-    try:
-        return file.read_text().strip() or None
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError):
-        raise InvalidRequest(f"The token in {file} cannot be read. Give --token.") from None
 
 
 # What the server says
@@ -107,52 +70,7 @@ def fetch_timeline(target: Target, table: str, *, limit: int) -> dict[str, Any]:
 
 
 def _get(target: Target, table: str, query: Mapping[str, object]) -> dict[str, Any]:
-    root = target.uri.rstrip("/")
-    if urlsplit(root).scheme not in {"http", "https"}:
-        raise InvalidRequest(f"{root!r} is not the address of a server. Write http://host:port.")
-    address = f"{root}/api/tidegate/v1/tables/{quote(table, safe='')}/timeline?{urlencode(query)}"
-    request = urllib.request.Request(address)  # noqa: S310
-    if target.token is not None:
-        if not (target.token.isascii() and target.token.isprintable()):
-            raise InvalidRequest("The token holds characters that no token has. Give the one in admin.token.")
-        # Unredirected: whoever sends us elsewhere does not get the token sent along.
-        request.add_unredirected_header("Authorization", f"Bearer {target.token}")
-    try:
-        with _opener(root).open(request, timeout=ANSWER_SECONDS_MAX) as answer:
-            return _checked(json.load(answer), root)
-    except urllib.error.HTTPError as refused:
-        raise _refusal(refused, root) from None
-    except (OSError, HTTPException) as error:
-        why = getattr(error, "reason", None) or error
-        hint = "Start one with `tidegate serve`, or give --uri."
-        raise Unavailable(f"No server answers at {root} ({why}). {hint}") from None
-    except ValueError:
-        raise _stranger(root) from None
-
-
-def _opener(root: str) -> urllib.request.OpenerDirector:
-    """A proxy is for the world outside; the machine itself is reached without one."""
-    nearby = is_loopback(urlsplit(root).hostname or "")
-    return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if nearby else []))
-
-
-def _checked(answer: Any, root: str) -> dict[str, Any]:
-    if not isinstance(answer, dict) or "commits" not in answer:
-        raise _stranger(root)
-    return answer  # pyright: ignore[reportUnknownVariableType]
-
-
-def _refusal(refused: urllib.error.HTTPError, root: str) -> TidegateError:
-    try:
-        message = str(json.load(refused)["message"])
-    except (OSError, HTTPException, ValueError, KeyError, TypeError):
-        return _stranger(root)
-    hint = " Give --token, or set TIDEGATE_TOKEN." if refused.code == 401 else ""
-    return InvalidRequest(message + hint)
-
-
-def _stranger(root: str) -> InvalidRequest:
-    return InvalidRequest(f"What answers at {root} is not a Tidegate that knows timelines. Check --uri.")
+    return ask(target, f"{EXTENSIONS}/tables/{quote(table, safe='')}/timeline", query=query, holds="commits")
 
 
 # What people see
@@ -162,7 +80,11 @@ def render_timelines(timelines: Iterable[Mapping[str, Any]]) -> RenderableType:
     """Decoded answers, one table below the other."""
     parts: list[RenderableType] = []
     for one in timelines:
-        parts += [_head(one), _table(one) if one["commits"] else Text("  no commits that the catalog decides\n")]
+        parts += [
+            _head(one),
+            *_alarms(one),
+            _table(one) if one["commits"] else Text("  no commits that the catalog decides\n"),
+        ]
     return Group(*parts)
 
 
@@ -178,16 +100,23 @@ def _head(timeline: Mapping[str, Any]) -> Text:
     return head
 
 
+def _alarms(timeline: Mapping[str, Any]) -> list[Text]:
+    # A server of an earlier version knows none.
+    return [Text(f"  ALARM: {alarm['message']}", "bold red") for alarm in timeline.get("alarms", [])]
+
+
 def _table(timeline: Mapping[str, Any]) -> Table:
     older = timeline["commits"][-1]["version"]
     hidden = f"{_count(older, 'older version')} not shown" if older else None
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=hidden, caption_justify="left")
     for column in ("version", "when", "ratified after", "published after", "size"):
         table.add_column(column, justify="left" if column == "when" else "right", no_wrap=True)
+    alarming = {alarm["version"] for alarm in timeline.get("alarms", [])}
     for commit in timeline["commits"]:
+        published = Text("ALARM", "bold red") if commit["version"] in alarming else _published(commit)
         when = commit["timestamp"] or commit["ratified_at"]
         size = "" if commit["file_size"] is None else decimal(commit["file_size"])
-        table.add_row(str(commit["version"]), _moment(when), _ratified(commit), _published(commit), size)
+        table.add_row(str(commit["version"]), _moment(when), _ratified(commit), published, size)
     return table
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
+from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
-from tidegate.db.engines import lookup_engine, parse_url, quick_engine, reading_engine, writing_engine
+from tidegate.db.engines import parse_url, postgres_connection, quick_engine, reading_engine, writing_engine
 from tidegate.db.errors import unavailable
+from tidegate.db.exclusive import Exclusive
 from tidegate.db.hot_statements import hot_statements
 from tidegate.db.known_tables import KnownTables
-from tidegate.db.lookups import Lookup, PostgresLookup, SqliteLookup
+from tidegate.db.lookups import Lookup, SqliteLookup
 from tidegate.db.quick_transactions import QuickTransactions
 from tidegate.db.transactions import Transactions
 from tidegate.db.unit_of_work import SqlUnitOfWork
@@ -23,8 +27,18 @@ from tidegate.domain.names import TableId, TableName
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.ratification import Decision, Proposal
 from tidegate.domain.tables import Table
+from tidegate.telemetry.server import ServerMeasures
+from tidegate.telemetry.traces import Traces
+
+if TYPE_CHECKING:
+    from tidegate.db.pipelined_transactions import PipelinedTransactions
 
 T = TypeVar("T")
+
+GROUP_SECONDS_MAX = 30
+"""How long a group waits for PostgreSQL: for a row that another server holds locked, or for a sync."""
+LOOKUP_SECONDS_MAX = 10
+"""How long a load waits for PostgreSQL before it says that there is no answer."""
 
 
 class SqlDatabase:
@@ -37,6 +51,8 @@ class SqlDatabase:
         group_max: int,
         queue_max: int,
         known_max: int,
+        measures: ServerMeasures,
+        traces: Traces | None = None,
     ) -> None:
         parsed = parse_url(url)
         self._known = KnownTables(entries_max=known_max)
@@ -49,20 +65,27 @@ class SqlDatabase:
         self._writer = Writer(
             Transactions(self._writing, self._known, self._hot),
             QuickTransactions(quick_engine(parsed), self._known, self._hot) if sqlite else None,
+            None if sqlite else _pipelined_transactions(parsed, self._readers, self._known),
             decide_group,
             group_max=group_max,
             queue_max=queue_max,
+            measures=measures,
+            traces=traces,
         )
-        self._lookup: Lookup = (
-            SqliteLookup(self._reading) if sqlite else PostgresLookup(lookup_engine(parsed), self._readers)
-        )
+        self._lookup: Lookup = SqliteLookup(self._reading) if sqlite else _postgres_lookup(parsed, self._readers)
+        self._exclusive = Exclusive(None if sqlite else writing_engine(parsed), self._readers)
 
     def start(self) -> None:
         self._writer.start()
 
+    async def finish(self) -> None:
+        """Before `stop`, on the event loop that was served: takes no more writes."""
+        await self._writer.finish()
+
     def stop(self) -> None:
         self._writer.stop()
         self._readers.shutdown()
+        self._exclusive.close()
         self._lookup.close()
         self._reading.dispose()
         self._writing.dispose()
@@ -83,6 +106,9 @@ class SqlDatabase:
     async def write(self, work: Callable[[UnitOfWork], T]) -> T:
         return await self._writer.submit(work)
 
+    def exclusively(self, work: str) -> AbstractAsyncContextManager[bool]:
+        return self._exclusive(work)
+
     async def ratify(self, proposal: Proposal) -> Decision:
         return await self._writer.submit(proposal)
 
@@ -92,3 +118,27 @@ class SqlDatabase:
                 return work(SqlUnitOfWork(connection, self._known, self._hot))
         except DBAPIError as error:
             raise unavailable(error) from error
+
+
+# Imported late: whoever runs on SQLite does not wait for PostgreSQL's driver.
+
+
+def _pipelined_transactions(url: URL, threads: Executor, known: KnownTables) -> PipelinedTransactions:
+    from tidegate.db.pipelined_transactions import PipelinedTransactions
+    from tidegate.db.postgres_reading import READING_STATEMENTS
+    from tidegate.db.postgres_session import PostgresSession
+    from tidegate.db.postgres_statements import GROUP_STATEMENTS
+
+    connect = partial(postgres_connection, url)
+    statements = (*GROUP_STATEMENTS, *READING_STATEMENTS)
+    session = PostgresSession(connect, statements, threads, seconds_max=GROUP_SECONDS_MAX)
+    return PipelinedTransactions(session, known)
+
+
+def _postgres_lookup(url: URL, threads: Executor) -> Lookup:
+    from tidegate.db.postgres_lookup import PostgresLookup
+    from tidegate.db.postgres_session import PostgresSession
+    from tidegate.db.postgres_statements import FIND
+
+    connect = partial(postgres_connection, url)
+    return PostgresLookup(PostgresSession(connect, [FIND], threads, seconds_max=LOOKUP_SECONDS_MAX))

@@ -8,7 +8,7 @@ writers lock the rows that they decide on.
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -16,6 +16,9 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from tidegate.domain.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    import psycopg
 
 BUSY_WAIT_MS = 30_000
 CHECKPOINT_PAGES = 1_000
@@ -76,9 +79,14 @@ def reading_engine(url: URL, *, connections: int) -> sa.Engine:
     )
 
 
-def lookup_engine(url: URL) -> sa.Engine:
-    """For PostgreSQL: single statements, each a snapshot of its own, without the round trips around a transaction."""
-    return sa.create_engine(url, pool_size=1, max_overflow=0, isolation_level="AUTOCOMMIT", connect_args=_PATIENCE)
+def postgres_connection(url: URL) -> psycopg.Connection[Any]:
+    """One that belongs to no engine, and whose transactions begin and end when they are told to."""
+    # Not at the top: whoever runs on SQLite does not wait for PostgreSQL's driver.
+    import psycopg
+
+    _, named = url.get_dialect()().create_connect_args(url)
+    options: dict[str, Any] = {**_PATIENCE, **named}
+    return psycopg.connect(**options, autocommit=True)
 
 
 def _prepare_sqlite(

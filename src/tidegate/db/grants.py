@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
+from tidegate.db.insert_if_absent import insert_if_absent
 from tidegate.db.schema import grants
 from tidegate.domain.grants import Grant, Privilege
 
@@ -23,9 +23,8 @@ class SqlGrants:
     def add(self, securable_id: str, given: Sequence[Grant]) -> None:
         if not given:
             return
-        dialect = postgresql if self._connection.dialect.name == "postgresql" else sqlite
         rows = [_row(securable_id, grant) for grant in given]
-        self._connection.execute(dialect.insert(grants).on_conflict_do_nothing(), rows)
+        self._connection.execute(insert_if_absent(self._connection, grants), rows)
 
     def remove(self, securable_id: str, taken: Sequence[Grant]) -> None:
         pairs = [(grant.principal, grant.privilege.value) for grant in taken]

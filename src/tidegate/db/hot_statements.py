@@ -43,7 +43,10 @@ CHANGING_COLUMNS = (
     "uniform",
     "state",
 )
-_TEXTS = frozenset({"table_id", "id", "file_name", "updated_by", "uniform"})
+EVENT_COLUMNS = ("kind", "table_id", "table_name", "version", "at", "principal", "data")
+TEXT_COLUMNS = frozenset(
+    {"table_id", "id", "file_name", "updated_by", "uniform", "kind", "table_name", "principal", "data"}
+)
 
 Row = tuple[Any, ...]
 
@@ -58,8 +61,10 @@ class HotStatements(Protocol):
         """Locks the rows of the live tables among `ids`, in id order, until the transaction ends."""
         ...
 
-    def write(self, connection: sa.Connection, *, commits: Sequence[Row], tables: Sequence[Row]) -> None:
-        """Adds rows of COMMIT_COLUMNS, and changes the tables by rows of CHANGING_COLUMNS and the id."""
+    def write(
+        self, connection: sa.Connection, *, commits: Sequence[Row], tables: Sequence[Row], events: Sequence[Row]
+    ) -> None:
+        """Adds rows of COMMIT_COLUMNS and EVENT_COLUMNS, changes tables by rows of CHANGING_COLUMNS and the id."""
         ...
 
 
@@ -73,6 +78,7 @@ class SqliteStatements:
     # The transaction itself is the lock: it began with BEGIN IMMEDIATE.
     _lock = "SELECT id, state FROM tables WHERE dropped_at IS NULL AND id IN (SELECT value FROM json_each(?))"
     _add = f"INSERT INTO commits ({', '.join(COMMIT_COLUMNS)}) VALUES ({', '.join('?' for _ in COMMIT_COLUMNS)})"  # noqa: S608
+    _tell = f"INSERT INTO events ({', '.join(EVENT_COLUMNS)}) VALUES ({', '.join('?' for _ in EVENT_COLUMNS)})"  # noqa: S608
     _change = f"UPDATE tables SET {', '.join(f'{name} = ?' for name in CHANGING_COLUMNS)} WHERE id = ?"  # noqa: S608
 
     def names(self, names: Sequence[TableName]) -> tuple[Any, ...]:
@@ -82,9 +88,13 @@ class SqliteStatements:
     def lock(self, connection: sa.Connection, ids: Sequence[TableId]) -> Sequence[tuple[TableId, State]]:
         return sqlite_driver(connection).execute(self._lock, (json.dumps(ids),)).fetchall()
 
-    def write(self, connection: sa.Connection, *, commits: Sequence[Row], tables: Sequence[Row]) -> None:
-        sqlite_driver(connection).executemany(self._add, commits)
-        sqlite_driver(connection).executemany(self._change, tables)
+    def write(
+        self, connection: sa.Connection, *, commits: Sequence[Row], tables: Sequence[Row], events: Sequence[Row]
+    ) -> None:
+        driver = sqlite_driver(connection)
+        driver.executemany(self._add, commits)
+        driver.executemany(self._change, tables)
+        driver.executemany(self._tell, events)
 
 
 def sqlite_driver(connection: sa.Connection) -> sqlite3.Connection:
@@ -92,7 +102,7 @@ def sqlite_driver(connection: sa.Connection) -> sqlite3.Connection:
 
 
 def _arrays(names: Sequence[str]) -> str:
-    return ", ".join(f"%s::{'text' if name in _TEXTS else 'bigint'}[]" for name in names)
+    return ", ".join(f"%s::{'text' if name in TEXT_COLUMNS else 'bigint'}[]" for name in names)
 
 
 class PostgresStatements:
@@ -103,9 +113,12 @@ class PostgresStatements:
         JOIN schemas ON schemas.catalog_id = catalogs.id AND schemas.name = wanted.schema
         JOIN tables ON tables.schema_id = schemas.id AND tables.name = wanted.name AND tables.dropped_at IS NULL
     """
-    _lock = b"SELECT id, state FROM tables WHERE dropped_at IS NULL AND id = ANY(%s) ORDER BY id FOR UPDATE"
-    _add = f"INSERT INTO commits ({', '.join(COMMIT_COLUMNS)}) SELECT * FROM unnest({_arrays(COMMIT_COLUMNS)})".encode()  # noqa: S608
-    _change = f"""
+    locking = b"SELECT id, state FROM tables WHERE dropped_at IS NULL AND id = ANY(%s::text[]) ORDER BY id FOR UPDATE"
+    adding = f"""
+        INSERT INTO commits ({", ".join(COMMIT_COLUMNS)}) SELECT * FROM unnest({_arrays(COMMIT_COLUMNS)})
+    """.encode()  # noqa: S608
+    telling = f"INSERT INTO events ({', '.join(EVENT_COLUMNS)}) SELECT * FROM unnest({_arrays(EVENT_COLUMNS)})".encode()  # noqa: S608
+    changing = f"""
         UPDATE tables SET {", ".join(f"{name} = changed.{name}" for name in CHANGING_COLUMNS)}
         FROM unnest({_arrays((*CHANGING_COLUMNS, "id"))}) AS changed({", ".join((*CHANGING_COLUMNS, "id"))})
         WHERE tables.id = changed.id
@@ -117,14 +130,18 @@ class PostgresStatements:
     def lock(self, connection: sa.Connection, ids: Sequence[TableId]) -> Sequence[tuple[TableId, State]]:
         driver = _postgres(connection)
         with driver.pipeline():  # together with the BEGIN that comes first
-            return driver.execute(self._lock, (list(ids),)).fetchall()
+            return driver.execute(self.locking, (list(ids),)).fetchall()
 
-    def write(self, connection: sa.Connection, *, commits: Sequence[Row], tables: Sequence[Row]) -> None:
+    def write(
+        self, connection: sa.Connection, *, commits: Sequence[Row], tables: Sequence[Row], events: Sequence[Row]
+    ) -> None:
         driver = _postgres(connection)
         with driver.pipeline():
             if commits:
-                driver.execute(self._add, _columns(commits))
-            driver.execute(self._change, _columns(tables))
+                driver.execute(self.adding, _columns(commits))
+            driver.execute(self.changing, _columns(tables))
+            if events:
+                driver.execute(self.telling, _columns(events))
 
 
 def _postgres(connection: sa.Connection) -> psycopg.Connection[Any]:

@@ -1,31 +1,23 @@
 """Where a name leads right now: the table's id and the state of its row. The one thing that every load asks.
 
 SQLite answers within this process in a few microseconds, so it is asked on the event loop itself: handing the question
-to a thread would cost several times the answer. PostgreSQL is a round trip away: names that are asked for while one is
-under way are looked up together by the next.
+to a thread would cost several times the answer. PostgreSQL is a round trip away: see `postgres_lookup.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
-from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias, cast
 
 import sqlalchemy as sa
 
 from tidegate.db.errors import unavailable
-from tidegate.db.hot_statements import PostgresStatements, SqliteStatements
+from tidegate.db.hot_statements import SqliteStatements
 from tidegate.db.known_tables import State
-from tidegate.db.together import Together
 from tidegate.domain.names import TableId, TableName
 
-if TYPE_CHECKING:
-    import psycopg
-
 Found: TypeAlias = tuple[TableId, State] | None
-BATCH_MAX = 500
 REMEMBERED_MAX = 10_000
 """Names that SQLite need not be asked for again as long as nobody commits."""
 
@@ -87,50 +79,3 @@ class SqliteLookup:
         if self._pooled is None:
             self._pooled = self._engine.raw_connection()
         return cast("sqlite3.Connection", self._pooled.driver_connection)
-
-
-class PostgresLookup:
-    """Keeps a connection, and speaks to the driver itself: what is around it takes longer than the question."""
-
-    def __init__(self, engine: sa.Engine, threads: Executor) -> None:
-        self._engine = engine
-        self._pooled: sa.PoolProxiedConnection | None = None
-        self._statements = PostgresStatements()
-        # One batch is under way at a time, so the connection is used by one thread at a time.
-        self._asked = Together(self._find_all, threads, batch_max=BATCH_MAX)
-
-    async def find(self, name: TableName) -> Found:
-        return await self._asked.ask(name)
-
-    def close(self) -> None:
-        self._disconnect()
-        self._engine.dispose()
-
-    def _find_all(self, names: Sequence[TableName]) -> list[Found | Exception]:
-        try:
-            found = self._ask(names)
-        except Exception:
-            # The connection may have been lost while it lay idle, as after a restart of the database: a new one may do.
-            self._disconnect()
-            found = self._ask_again(names)
-        return [found.get(position) for position in range(1, len(names) + 1)]
-
-    def _ask_again(self, names: Sequence[TableName]) -> dict[int, Found]:
-        try:
-            return self._ask(names)
-        except Exception as error:
-            self._disconnect()
-            raise unavailable(error) from error
-
-    def _ask(self, names: Sequence[TableName]) -> dict[int, Found]:
-        if self._pooled is None:
-            self._pooled = self._engine.raw_connection()
-        driver = cast("psycopg.Connection[Any]", self._pooled.driver_connection)
-        rows = driver.execute(self._statements.find.encode(), self._statements.names(names)).fetchall()
-        return {position: (id, state) for position, id, state in rows}
-
-    def _disconnect(self) -> None:
-        if self._pooled is not None:
-            pooled, self._pooled = self._pooled, None
-            pooled.invalidate()
-            pooled.close()

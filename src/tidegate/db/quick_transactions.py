@@ -34,6 +34,8 @@ SYNC_SECONDS_MAX = 0.001
 """A disk whose last sync took longer is waited for on the thread."""
 CHECKPOINT_AFTER = 1_000
 """Rows that are written before the write-ahead log is copied into the database; each is about a page."""
+ROWS_OF_A_COMMIT = 3
+"""Its own, its table's, and its events together, which follow each other."""
 
 
 class QuickTransactions:
@@ -68,7 +70,7 @@ class QuickTransactions:
             # The thread runs it again from the start, and reports what is really wrong.
             self.close()
             return None
-        self._rows += 2 * len(tables)
+        self._rows += ROWS_OF_A_COMMIT * len(tables)
         return outcome
 
     def end(self) -> bool:

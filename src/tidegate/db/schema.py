@@ -4,7 +4,8 @@
 document; `commits` one row for each ratified version. A published commit keeps its row, so that a writer who lost
 the answer still gets its success.
 
-A dropped table keeps its rows and loses its name: the unique index on names covers live tables only.
+A dropped table keeps its rows and loses its name: the unique index on names covers live tables only. `removals` notes
+whose folders have to go.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ staging_tables = sa.Table(
     sa.Column("name", _Plain, nullable=False),
     sa.Column("location", _Plain, nullable=False, unique=True),
     sa.Column("created_by", sa.Text, nullable=False),
-    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False, index=True),
 )
 
 tables = sa.Table(
@@ -102,6 +103,8 @@ tables = sa.Table(
     sa.Column("state", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("dropped_at", sa.BigInteger),
     sa.Column("dropped_by", sa.Text),
+    # The full name, which is still to be shown when schema and catalog are gone.
+    sa.Column("dropped_name", sa.Text),
     sa.CheckConstraint("dropped_at IS NOT NULL OR schema_id IS NOT NULL", name="live_in_a_schema"),
     sa.CheckConstraint("published <= latest", name="published_is_ratified"),
 )
@@ -112,6 +115,13 @@ sa.Index(
     unique=True,
     sqlite_where=tables.c.dropped_at.is_(None),
     postgresql_where=tables.c.dropped_at.is_(None),
+)
+sa.Index(
+    "ix_tables_dropped",
+    tables.c.dropped_at,
+    tables.c.id,
+    sqlite_where=tables.c.dropped_at.is_not(None),
+    postgresql_where=tables.c.dropped_at.is_not(None),
 )
 
 table_metadata = sa.Table(
@@ -154,4 +164,125 @@ grants = sa.Table(
     sa.Column("securable_id", sa.Text, primary_key=True),
     sa.Column("principal", _Plain, primary_key=True),
     sa.Column("privilege", sa.Text, primary_key=True),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    # Of one table in the order of what happened to it: who draws a number has the table's row locked.
+    sa.Column(
+        "position",
+        sa.BigInteger().with_variant(sa.Integer, "sqlite"),
+        primary_key=True,
+        autoincrement=True,
+    ),
+    # Only on PostgreSQL, where transactions end in another order than they draw numbers; see events.py.
+    sa.Column("sequence", sa.BigInteger),
+    sa.Column("kind", sa.Text, nullable=False),
+    # Stays when the table is purged: events outlive what they tell of.
+    sa.Column("table_id", sa.Text, nullable=False),
+    sa.Column("table_name", sa.Text, nullable=False),
+    sa.Column("version", sa.BigInteger),
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("principal", sa.Text, nullable=False),
+    sa.Column("data", sa.Text),
+    sqlite_autoincrement=True,
+)
+sa.Index(
+    "uq_events_sequence",
+    events.c.sequence,
+    unique=True,
+    sqlite_where=events.c.sequence.is_not(None),
+    postgresql_where=events.c.sequence.is_not(None),
+)
+sa.Index(
+    "ix_events_unnumbered",
+    events.c.position,
+    sqlite_where=events.c.sequence.is_not(None),
+    postgresql_where=events.c.sequence.is_(None),
+)
+
+event_numbers = sa.Table(
+    "event_numbers",
+    metadata,
+    sa.Column("one", sa.Integer, primary_key=True, autoincrement=False),
+    # The newest number that was given; kept apart, because old events are removed.
+    sa.Column("last", sa.BigInteger, nullable=False),
+    sa.CheckConstraint("one = 1", name="only_one"),
+)
+
+alarms = sa.Table(
+    "alarms",
+    metadata,
+    sa.Column("table_id", sa.Text, sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("raised_at", sa.BigInteger, nullable=False),
+)
+
+removals = sa.Table(
+    "removals",
+    metadata,
+    # Of a dropped table, whose row goes when its files are gone; or of a staging table, whose row is gone already.
+    sa.Column("table_id", sa.Text, primary_key=True),
+    sa.Column("cause", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("location", _Plain, nullable=False, index=True),
+    sa.Column("begun_at", sa.BigInteger, nullable=False),
+    sa.Column("begun_by", sa.Text, nullable=False),
+    sa.Column("files_removed", sa.BigInteger, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("not_before", sa.BigInteger, nullable=False),
+    sa.Column("problem", sa.Text),
+)
+
+servers = sa.Table(
+    "servers",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("pid", sa.BigInteger, nullable=False),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("version", sa.Text, nullable=False),
+    sa.Column("started_at", sa.BigInteger, nullable=False),
+    sa.Column("seen_at", sa.BigInteger, nullable=False),
+    # What it does at present, as JSON: see servers.py.
+    sa.Column("activity", sa.Text, nullable=False),
+)
+
+subscriptions = sa.Table(
+    "subscriptions",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("name", _Plain, nullable=False, unique=True),
+    # Null: all tables, all kinds, any operation.
+    sa.Column("table_scope", sa.Text),
+    sa.Column("kinds", sa.Text),
+    sa.Column("operation", sa.Text),
+    sa.Column("url", sa.Text),
+    sa.Column("secret", sa.Text),
+    sa.Column("function", sa.Text),
+    # Events up to this number are done with.
+    sa.Column("cursor", sa.BigInteger, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("next_attempt_at", sa.BigInteger, nullable=False),
+    sa.Column("paused", sa.Boolean, nullable=False),
+    sa.Column("note", sa.Text),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("created_by", sa.Text, nullable=False),
+    sa.CheckConstraint("(url IS NULL) <> (function IS NULL)", name="one_target"),
+)
+
+dead_letters = sa.Table(
+    "dead_letters",
+    metadata,
+    sa.Column("subscription_id", sa.Text, sa.ForeignKey("subscriptions.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("sequence", sa.BigInteger, primary_key=True, autoincrement=False),
+    # The event itself, which may be forgotten before anybody looks at the letter.
+    sa.Column("event", sa.Text, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("error", sa.Text, nullable=False),
+    sa.Column("failed_at", sa.BigInteger, nullable=False),
+    sa.Column("resend", sa.Boolean, nullable=False),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -41,8 +42,12 @@ class SqlStagingTables:
             # Ids and locations are random; what can be missing is the schema, deleted a moment ago.
             raise NoSuchSchema(schema.name) from None
 
-    def count(self) -> int:
-        waiting = sa.select(sa.func.count()).select_from(staging_tables).where(staging_tables.c.schema_id.is_not(None))
+    def count(self, *, made_before: int | None = None) -> int:
+        waiting = sa.select(sa.func.count()).select_from(staging_tables)
+        if made_before is None:
+            waiting = waiting.where(staging_tables.c.schema_id.is_not(None))
+        else:
+            waiting = waiting.where(staging_tables.c.created_at <= made_before)
         return self._connection.scalar(waiting) or 0
 
     def get(self, id: TableId) -> StagingTable:
@@ -62,7 +67,21 @@ class SqlStagingTables:
     def remove(self, staging: StagingTable) -> None:
         gone = self._connection.execute(staging_tables.delete().where(staging_tables.c.id == staging.id))
         if gone.rowcount == 0:
-            raise InvalidRequest(f"The staging table at {staging.location} was finished a moment ago.")
+            raise InvalidRequest(
+                f"The staging table at {staging.location} was finished a moment ago, or has expired. Look whether "
+                f"{staging.name} is there, or stage it anew."
+            )
+
+    def take_older(self, moment: int, *, limit: int) -> Sequence[tuple[TableId, str, str]]:
+        old = sa.select(staging_tables.c.id).where(staging_tables.c.created_at <= moment)
+        chosen = old.order_by(staging_tables.c.created_at).limit(limit)
+        # Only what this statement itself removes counts: a creation may take a row away first.
+        taken = self._connection.execute(
+            staging_tables.delete()
+            .where(staging_tables.c.id.in_(chosen))
+            .returning(staging_tables.c.id, staging_tables.c.name, staging_tables.c.location)
+        )
+        return [(TableId(id), name, location) for id, name, location in taken]
 
 
 def _staging_table(row: sa.Row[Any]) -> StagingTable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,20 +11,23 @@ from sqlalchemy.exc import IntegrityError
 
 from tidegate.db.documents import decode_metadata, decode_uniform, encode_metadata, encode_uniform
 from tidegate.db.errors import is_missing_parent
+from tidegate.db.events import event_row
 from tidegate.db.hot_statements import CHANGING_COLUMNS, HotStatements
 from tidegate.db.known_tables import KnownTables, State, new_state
 from tidegate.db.locations import overlapping
-from tidegate.db.schema import catalogs, commits, schemas, table_metadata, tables
+from tidegate.db.schema import catalogs, commits, removals, schemas, staging_tables, table_metadata, tables
 from tidegate.domain.commits import Commit, RatifiedCommit
 from tidegate.domain.errors import NoSuchSchema, NoSuchTable, TableAlreadyExists
+from tidegate.domain.events import Event
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.namespaces import Schema
 from tidegate.domain.ports import Commits
 from tidegate.domain.privileges import Principal
+from tidegate.domain.publishing import Backlog, Behind
 from tidegate.domain.tables import Table, TableType
 
 _LIVE = tables.c.dropped_at.is_(None)
-_SELECT = (
+LIVE_TABLES = (
     sa.select(tables, table_metadata.c.document, schemas.c.name.label("schema"), catalogs.c.name.label("catalog"))
     .select_from(tables)
     .join(table_metadata, table_metadata.c.table_id == tables.c.id)
@@ -39,14 +42,33 @@ _FIND = (
     .where(_LIVE)
 )
 _STATE = sa.select(tables.c.id, tables.c.state).where(_LIVE)
-_COMMIT = [column for column in commits.c if column.name not in {"proposed_at", "ratified_at"}]
+COMMIT = [column for column in commits.c if column.name not in {"proposed_at", "ratified_at"}]
 """What a commit is, without when it happened: loads and decisions have no use for that."""
 _UNPUBLISHED = (
-    sa.select(*_COMMIT)
+    sa.select(*COMMIT)
     .select_from(commits)
     .join(tables, tables.c.id == commits.c.table_id)
     .where(commits.c.version > tables.c.published)
     .order_by(commits.c.table_id, commits.c.version)
+)
+_BEHIND = (
+    sa.select(tables.c.id, tables.c.latest, tables.c.published, commits.c.ratified_at)
+    .select_from(tables)
+    .join(commits, (commits.c.table_id == tables.c.id) & (commits.c.version == tables.c.published + 1))
+    .where(_LIVE, tables.c.latest > tables.c.published)
+    .order_by(tables.c.id)
+)
+_WAITING = tables.c.latest - tables.c.published
+_BACKLOG = (
+    sa.select(
+        sa.func.count(),
+        sa.func.coalesce(sa.func.sum(_WAITING), 0),
+        sa.func.coalesce(sa.func.max(_WAITING), 0),
+        sa.func.min(commits.c.ratified_at),
+    )
+    .select_from(tables)
+    .join(commits, (commits.c.table_id == tables.c.id) & (commits.c.version == tables.c.published + 1))
+    .where(_LIVE, tables.c.latest > tables.c.published)
 )
 _CHANGE_METADATA = (
     table_metadata.update()
@@ -106,15 +128,15 @@ class SqlTables:
         return self._connection.execute(_FIND.where(*_named(name))).first() is not None
 
     def find_by_location(self, location: str) -> TableName | None:
-        row = self._connection.execute(_SELECT.where(tables.c.location == location).limit(1)).first()
+        row = self._connection.execute(LIVE_TABLES.where(tables.c.location == location).limit(1)).first()
         return None if row is None else _name(row)
 
     def find_overlapping(self, location: str) -> TableName | None:
-        row = self._connection.execute(_SELECT.where(overlapping(tables.c.location, location)).limit(1)).first()
+        row = self._connection.execute(LIVE_TABLES.where(overlapping(tables.c.location, location)).limit(1)).first()
         return None if row is None else _name(row)
 
     def page(self, schema: Schema, *, after: str, limit: int) -> Sequence[Table]:
-        query = _SELECT.where(tables.c.schema_id == schema.id, tables.c.name > after)
+        query = LIVE_TABLES.where(tables.c.schema_id == schema.id, tables.c.name > after)
         rows = self._connection.execute(query.order_by(tables.c.name).limit(limit)).all()
         return [_table(row, ()) for row in rows]
 
@@ -130,12 +152,16 @@ class SqlTables:
 
     def drop(self, table: Table, *, by: Principal, now: int) -> None:
         change = tables.update().where(*_still(table))
-        stamps = {"dropped_at": now, "dropped_by": by.name, "state": new_state()}
+        stamps = {"dropped_at": now, "dropped_by": by.name, "dropped_name": str(table.name), "state": new_state()}
         if self._connection.execute(change.values(**stamps)).rowcount == 0:
             raise NoSuchTable(table.name)
 
-    def drop_all(self, schema: Schema, *, by: Principal, now: int) -> None:
-        change_all(self._connection, tables.c.schema_id == schema.id, dropped_at=now, dropped_by=by.name)
+    def drop_all(self, schema: Schema, *, by: Principal, now: int) -> Sequence[tuple[TableId, TableName]]:
+        of_schema = tables.c.schema_id == schema.id
+        dropped = self._connection.execute(sa.select(tables.c.id, tables.c.name).where(of_schema, _LIVE)).all()
+        full_name = sa.literal(f"{schema.name}.").concat(tables.c.name)
+        change_all(self._connection, of_schema, dropped_at=now, dropped_by=by.name, dropped_name=full_name)
+        return [(TableId(row.id), TableName(schema.name.catalog, schema.name.schema, row.name)) for row in dropped]
 
     def lock(self, ids: Sequence[TableId]) -> Mapping[TableId, Table]:
         locked, unknown = dict[TableId, Table](), list[TableId]()
@@ -152,7 +178,7 @@ class SqlTables:
     def ratified(self, versions: Sequence[tuple[TableId, Version]]) -> Mapping[tuple[TableId, Version], Commit]:
         if not versions:
             return {}
-        query = sa.select(*_COMMIT).where(sa.tuple_(commits.c.table_id, commits.c.version).in_(versions))
+        query = sa.select(*COMMIT).where(sa.tuple_(commits.c.table_id, commits.c.version).in_(versions))
         return {(TableId(row.table_id), Version(row.version)): _commit(row) for row in self._connection.execute(query)}
 
     def history(self, id: TableId, *, before: Version | None, limit: int) -> Sequence[RatifiedCommit]:
@@ -162,13 +188,21 @@ class SqlTables:
         rows = self._connection.execute(query.order_by(commits.c.version.desc()).limit(limit))
         return [RatifiedCommit(_commit(row), row.proposed_at, row.ratified_at) for row in rows]
 
-    def save(self, before: Mapping[TableId, Table], after: Mapping[TableId, Table], won: Commits) -> None:
+    def save(
+        self,
+        before: Mapping[TableId, Table],
+        after: Mapping[TableId, Table],
+        *,
+        won: Commits,
+        happened: Sequence[Event],
+    ) -> None:
         changed = {id: (new_state(), table) for id, table in sorted(after.items()) if table is not before[id]}
         if changed:
             self._hot.write(
                 self._connection,
                 commits=[_commit_row(id, ratified) for id, ratified in won],
                 tables=[(*_changing(table, state), id) for id, (state, table) in changed.items()],
+                events=[event_row(event) for event in happened],
             )
         documents = [
             {"of_table": id, "new_document": encode_metadata(table.metadata)}
@@ -179,18 +213,47 @@ class SqlTables:
             self._connection.execute(_CHANGE_METADATA, documents)
         self._known.expect(changed)
 
+    def owned(self, ids: Sequence[str]) -> Set[str]:
+        of_tables = sa.select(tables.c.id).where(tables.c.id.in_(ids))
+        of_staging_tables = sa.select(staging_tables.c.id).where(staging_tables.c.id.in_(ids))
+        of_removals = sa.select(removals.c.table_id).where(removals.c.table_id.in_(ids))
+        return set(self._connection.scalars(of_tables.union(of_staging_tables, of_removals)))
+
+    def behind(self, *, after: str, limit: int) -> Sequence[Behind]:
+        rows = self._connection.execute(_BEHIND.where(tables.c.id > after).limit(limit))
+        return [Behind(TableId(id), latest, published, at) for id, latest, published, at in rows]
+
+    def backlog(self) -> Backlog:
+        behind, waiting, largest, oldest_at = self._connection.execute(_BACKLOG).one()
+        return Backlog(tables=behind, commits=int(waiting), largest=largest, oldest_at=oldest_at)
+
+    def count_dropped(self) -> int:
+        dropped = sa.select(sa.func.count()).select_from(tables).where(tables.c.dropped_at.is_not(None))
+        return self._connection.scalars(dropped).one()
+
+    def managed(self, *, after: str, limit: int) -> Sequence[TableId]:
+        query = sa.select(tables.c.id).where(_LIVE, tables.c.type == TableType.MANAGED.value, tables.c.id > after)
+        return [TableId(id) for id in self._connection.scalars(query.order_by(tables.c.id).limit(limit))]
+
     def _read(self, ids: Sequence[TableId]) -> dict[TableId, Table]:
-        rows = self._connection.execute(_SELECT.where(tables.c.id.in_(ids))).all()
+        rows = self._connection.execute(LIVE_TABLES.where(tables.c.id.in_(ids))).all()
         behind = [row.id for row in rows if row.latest > row.published]
-        unpublished: dict[str, list[Commit]] = defaultdict(list)
-        if behind:
-            for row in self._connection.execute(_UNPUBLISHED.where(commits.c.table_id.in_(behind))):
-                unpublished[row.table_id].append(_commit(row))
-        found: dict[TableId, Table] = {}
-        for row in rows:
-            table = found[TableId(row.id)] = _table(row, tuple(unpublished[row.id]))
-            self._known.put(table.id, row.state, table)
-        return found
+        unpublished = self._connection.execute(_UNPUBLISHED.where(commits.c.table_id.in_(behind))) if behind else ()
+        return keep_tables(self._known, rows, unpublished)
+
+
+def keep_tables(
+    known: KnownTables, rows: Iterable[sa.Row[Any]], unpublished: Iterable[sa.Row[Any]]
+) -> dict[TableId, Table]:
+    """The tables of which these are the rows, and those of their unpublished commits; they are known from now on."""
+    commits_of: dict[str, list[Commit]] = defaultdict(list)
+    for row in unpublished:
+        commits_of[row.table_id].append(_commit(row))
+    found: dict[TableId, Table] = {}
+    for row in rows:
+        table = found[TableId(row.id)] = _table(row, tuple(commits_of[row.id]))
+        known.put(table.id, row.state, table)
+    return found
 
 
 def change_all(connection: sa.Connection, where: sa.ColumnElement[bool], **values: Any) -> None:

@@ -1,7 +1,7 @@
 """Questions answered together: what comes while others are being answered waits, and goes next, in one call.
 
-For round trips, which must leave the event loop and cost more to hand over than to do. The more is asked, the more is
-answered at once, so the cost of handing over does not grow with the load.
+For round trips, which cost about the same for one question and for many. The more is asked, the more is answered at
+once, so their number does not grow with the load.
 
     A asks -> [A];  B, C, D ask meanwhile -> [B C D]
 
@@ -11,25 +11,23 @@ No answer is older than its question: a question never joins a call that has beg
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
-from typing import Generic, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeVar
 
 Q = TypeVar("Q")
 A = TypeVar("A")
 
 
 class Together(Generic[Q, A]):
-    """`answer_all` runs on a thread and returns one answer for each question, in order; an exception is an answer too.
+    """`answer_all` returns one answer for each question, in order; an exception is an answer too.
 
-    For one event loop. How many can wait is bounded by the requests in flight.
+    For one event loop at a time. How many can wait is bounded by the requests in flight.
     """
 
     def __init__(
-        self, answer_all: Callable[[Sequence[Q]], Sequence[A | Exception]], threads: Executor, *, batch_max: int
+        self, answer_all: Callable[[Sequence[Q]], Coroutine[Any, Any, Sequence[A | Exception]]], *, batch_max: int
     ) -> None:
         self._answer_all = answer_all
-        self._threads = threads
         self._batch_max = batch_max
         self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
         self._busy = False
@@ -49,22 +47,23 @@ class Together(Generic[Q, A]):
         if not batch:
             self._busy = False
             return
-        questions = [question for question, _ in batch]
-        answering = loop.run_in_executor(self._threads, self._answer_all, questions)
+        answering = loop.create_task(self._answer_all([question for question, _ in batch]))
         answering.add_done_callback(lambda done: self._settle(loop, batch, done))
 
     def _settle(
         self,
         loop: asyncio.AbstractEventLoop,
         batch: Sequence[tuple[Q, asyncio.Future[A]]],
-        done: asyncio.Future[Sequence[A | Exception]],
+        done: asyncio.Task[Sequence[A | Exception]],
     ) -> None:
-        failure = done.exception()
+        failure = asyncio.CancelledError() if done.cancelled() else done.exception()
         answers = [failure] * len(batch) if failure is not None else done.result()
         for (_, waiting), answer in zip(batch, answers, strict=True):
             if waiting.done():
                 continue  # whoever asked went away
-            if isinstance(answer, BaseException):
+            if isinstance(answer, asyncio.CancelledError):
+                waiting.cancel()
+            elif isinstance(answer, BaseException):
                 waiting.set_exception(answer)
             else:
                 waiting.set_result(answer)

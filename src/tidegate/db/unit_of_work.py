@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from tidegate.db.alarms import SqlAlarms
 from tidegate.db.commit_reports import SqlCommitReports
+from tidegate.db.dropped_tables import SqlDroppedTables
+from tidegate.db.events import SqlEvents
 from tidegate.db.grants import SqlGrants
 from tidegate.db.hot_statements import HotStatements
 from tidegate.db.known_tables import KnownTables
 from tidegate.db.namespaces import SqlCatalogs, SqlMetastore, SqlSchemas
+from tidegate.db.removals import SqlRemovals
+from tidegate.db.servers import SqlServers
 from tidegate.db.staging_tables import SqlStagingTables
+from tidegate.db.subscriptions import SqlSubscriptions
 from tidegate.db.tables import SqlTables
 
 
@@ -22,3 +28,9 @@ class SqlUnitOfWork:
         self.tables = SqlTables(connection, known, hot)
         self.commit_reports = SqlCommitReports(connection)
         self.grants = SqlGrants(connection)
+        self.events = SqlEvents(connection)
+        self.alarms = SqlAlarms(connection)
+        self.dropped_tables = SqlDroppedTables(connection)
+        self.removals = SqlRemovals(connection)
+        self.servers = SqlServers(connection)
+        self.subscriptions = SqlSubscriptions(connection)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.frozen import frozen
 from tidegate.domain.json_values import NESTING_MAX, check_nesting
 
 _NUMBERS = frozenset({"long", "integer", "short", "byte", "float", "double"})
@@ -24,20 +24,20 @@ _PARAMETRISED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayType:
     element: DataType
     contains_null: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapType:
     key: DataType
     value: DataType
     value_contains_null: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     name: str
     type: DataType
@@ -45,7 +45,7 @@ class Field:
     metadata: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StructType:
     fields: tuple[Field, ...]
 

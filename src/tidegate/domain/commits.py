@@ -7,9 +7,9 @@ not its content. Published, it is `_delta_log/<version, 20 digits>.json`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import Version
 
 TIMESTAMP_MAX = 253_402_300_799_999
@@ -18,7 +18,7 @@ TIMESTAMP_MAX = 253_402_300_799_999
 _STAGED = re.compile(r"([0-9]{20})\.[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.json")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Commit:
     version: Version
     timestamp: int
@@ -27,7 +27,7 @@ class Commit:
     file_modified_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RatifiedCommit:
     """A commit that happened, and when the server heard of it and decided on it: one clock, milliseconds.
 

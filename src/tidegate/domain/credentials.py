@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from tidegate.domain.frozen import frozen
 
 
 class CredentialOperation(StrEnum):
@@ -12,7 +13,7 @@ class CredentialOperation(StrEnum):
     READ_WRITE = "READ_WRITE"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Credential:
     prefix: str
     operation: CredentialOperation

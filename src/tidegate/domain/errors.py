@@ -4,18 +4,21 @@ TidegateError
 ├── MalformedRequest            the request cannot be read
 ├── InvalidRequest              it can be read, and a rule says no
 │   ├── UnsupportedTableFormat
-│   └── NotEmpty
+│   ├── NotEmpty
+│   └── EventsForgotten         older events were asked for than are kept
 ├── NotAuthenticated
 ├── PermissionDenied
 ├── NotFound
 │   ├── NoSuchCatalog
 │   ├── NoSuchSchema
 │   ├── NoSuchTable
-│   └── NoSuchStagingTable
+│   ├── NoSuchStagingTable
+│   └── NoSuchSubscription
 ├── AlreadyExists
 │   ├── CatalogAlreadyExists
 │   ├── SchemaAlreadyExists
-│   └── TableAlreadyExists
+│   ├── TableAlreadyExists
+│   └── SubscriptionAlreadyExists
 ├── CommitVersionConflict       another commit won this version: rebase and retry
 │   └── CommitVersionGap        the version before it does not exist yet
 ├── RequirementConflict         the table is not what the caller asserted: reload and retry
@@ -27,6 +30,12 @@ TidegateError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidegate.domain.commits import Commit
 
 MESSAGE_LENGTH_MAX = 1000
 
@@ -61,6 +70,14 @@ class NotEmpty(InvalidRequest):
         super().__init__(f"{kind} {name} still holds {holds}. Drop them first, or delete with force=true.")
 
 
+class EventsForgotten(InvalidRequest):
+    def __init__(self, *, after: int, forgotten: int) -> None:
+        super().__init__(
+            f"Events after {after} were asked for, and those up to {forgotten} are no longer kept. Look at the tables "
+            f"themselves for what you have missed, then go on with after={forgotten}."
+        )
+
+
 class NotAuthenticated(TidegateError):
     pass
 
@@ -92,6 +109,11 @@ class NoSuchStagingTable(NotFound):
     pass
 
 
+class NoSuchSubscription(NotFound):
+    def __init__(self, name: object) -> None:
+        super().__init__(f"There is no subscription {name}.")
+
+
 class AlreadyExists(TidegateError):
     kind = "object"
 
@@ -111,14 +133,33 @@ class TableAlreadyExists(AlreadyExists):
     kind = "table"
 
 
+class SubscriptionAlreadyExists(AlreadyExists):
+    kind = "subscription"
+
+
 class CommitVersionConflict(TidegateError):
-    def __init__(self, *, table: object, proposed: int, latest: int) -> None:
+    """`winners` are the commits since the proposed version, the proposed one included, as far as they are not published
+    yet: the others can be read in the log. `append_stands` says that none of all these changed what a blind append
+    relies on, so that it can be proposed again as it is.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: object,
+        proposed: int,
+        latest: int,
+        winners: Sequence[Commit] = (),
+        append_stands: bool = False,
+    ) -> None:
         super().__init__(
             f"Version {proposed} of {table} {self._why}: the latest version is {latest}. "
             f"Rebase and propose version {latest + 1}."
         )
         self.proposed = proposed
         self.latest = latest
+        self.winners = winners
+        self.append_stands = append_stands
 
     _why = "is already taken"
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tidegate.domain.columns import DataType, Field, StructType, log_schema
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.frozen import frozen
 from tidegate.domain.json_values import same_json
 from tidegate.domain.protocol import Protocol
 from tidegate.domain.table_actions import (
@@ -29,7 +29,7 @@ from tidegate.domain.tables import TableMetadata, is_derived_property
 _WHAT = "version 0 of the log"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FirstCommit:
     columns: StructType
     partition_columns: tuple[str, ...]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tidegate.domain.errors import BacklogFull, InvalidRequest
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import NAME_LENGTH_MAX
 
 
@@ -48,7 +49,7 @@ class Grant:
     privilege: Privilege
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GrantChange:
     principal: str
     add: Sequence[Privilege]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import Version
 from tidegate.domain.tables import Table, TableType
 
@@ -17,7 +18,7 @@ BINS_MAX = 1000
 """The stock client has 95. What is reported is kept, so it must end somewhere."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileSizeHistogram:
     """Bin i holds the files from `boundaries[i]` (inclusive) to `boundaries[i + 1]` (exclusive) bytes."""
 
@@ -46,7 +47,7 @@ class CommitReport:
         return any(getattr(self, field.name) is not None for field in fields(self) if field.name != "version")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeptReport:
     """A report as it is kept: about this version, told by whom and when."""
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.frozen import frozen
 from tidegate.domain.locations import normalize_location
 from tidegate.domain.names import SchemaName, TableId
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Details:
     """What its owner says of a namespace."""
 
@@ -19,7 +20,7 @@ class Details:
     storage_root: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stamps:
     """Who made it and who changed it last, and when."""
 
@@ -37,7 +38,7 @@ class Stamps:
         return replace(self, updated_at=now, updated_by=by)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Catalog:
     id: str
     name: str
@@ -50,7 +51,7 @@ class Catalog:
         return None if root is None else f"{root}/catalogs/{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schema:
     id: str
     name: SchemaName
@@ -63,7 +64,7 @@ class Schema:
         return None if root is None else f"{root}/schemas/{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """A change of a namespace. What is None stays as it is."""
 

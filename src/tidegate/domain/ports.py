@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeVar
 
 from tidegate.domain.commits import Commit, RatifiedCommit
 from tidegate.domain.credentials import Credential, CredentialOperation
+from tidegate.domain.dropped_tables import DroppedTable
+from tidegate.domain.event_filters import EVERYTHING, EventFilter
+from tidegate.domain.events import Event, NumberedEvent
+from tidegate.domain.events import Sequence as EventSequence
+from tidegate.domain.files import FoundFile
 from tidegate.domain.grants import Grant
 from tidegate.domain.metrics import KeptReport
 from tidegate.domain.names import SchemaName, TableId, TableName, Version
 from tidegate.domain.namespaces import Catalog, Schema
 from tidegate.domain.privileges import Principal, Question
-from tidegate.domain.publishing import PublishedFile
+from tidegate.domain.publishing import Alarm, Backlog, Behind, Obstacle, Publication, PublishedFile
 from tidegate.domain.ratification import Decision, Proposal
+from tidegate.domain.removals import Removal
+from tidegate.domain.servers import ServerInfo
+from tidegate.domain.subscriptions import DeadLetter, Subscription
 from tidegate.domain.tables import StagingTable, Table
 
 T = TypeVar("T")
@@ -45,11 +54,18 @@ class Schemas(Protocol):
 
 class StagingTables(Protocol):
     def add(self, staging: StagingTable, schema: Schema) -> None: ...
-    def count(self) -> int: ...
+    def count(self, *, made_before: int | None = None) -> int:
+        """Those that can still be finished, or with `made_before` all that `take_older` would remove."""
+        ...
+
     def get(self, id: TableId) -> StagingTable: ...
     def find_by_location(self, location: str) -> StagingTable | None: ...
     def overlaps(self, location: str) -> bool: ...
     def remove(self, staging: StagingTable) -> None: ...
+
+    def take_older(self, moment: int, *, limit: int) -> Sequence[tuple[TableId, str, str]]:
+        """Removes staging tables that were made at this moment or before, the oldest first: id, name and location."""
+        ...
 
 
 class Tables(Protocol):
@@ -70,7 +86,10 @@ class Tables(Protocol):
 
     def rename(self, table: Table, to: TableName, *, by: Principal, now: int) -> None: ...
     def drop(self, table: Table, *, by: Principal, now: int) -> None: ...
-    def drop_all(self, schema: Schema, *, by: Principal, now: int) -> None: ...
+    def drop_all(self, schema: Schema, *, by: Principal, now: int) -> Sequence[tuple[TableId, TableName]]:
+        """All live tables of a schema that is locked: those that were dropped."""
+        ...
+
     def lock(self, ids: Sequence[TableId]) -> Mapping[TableId, Table]:
         """The live tables among `ids`, their rows locked in id order until the transaction ends."""
         ...
@@ -83,12 +102,197 @@ class Tables(Protocol):
         """The ratified commits of a table, published or not, newest first; with `before` those of lower versions."""
         ...
 
-    def save(self, before: Mapping[TableId, Table], after: Mapping[TableId, Table], won: Commits) -> None:
-        """Writes what changed from `before` to `after`, and the newly ratified commits."""
+    def save(
+        self,
+        before: Mapping[TableId, Table],
+        after: Mapping[TableId, Table],
+        *,
+        won: Commits,
+        happened: Sequence[Event],
+    ) -> None:
+        """Writes what changed from `before` to `after`, the newly ratified commits, and the events that tell of it."""
+        ...
+
+    def owned(self, ids: Sequence[str]) -> Set[str]:
+        """Those of `ids` that belong to a table, live or dropped, a staging table, or one that is being removed."""
+        ...
+
+    def behind(self, *, after: str, limit: int) -> Sequence[Behind]:
+        """Live tables with unpublished commits, by id."""
+        ...
+
+    def backlog(self) -> Backlog:
+        """Those tables, counted."""
+        ...
+
+    def count_dropped(self) -> int: ...
+
+    def managed(self, *, after: str, limit: int) -> Sequence[TableId]:
+        """Live managed tables, by id."""
         ...
 
 
 Commits = Sequence[tuple[TableId, RatifiedCommit]]
+
+
+class Events(Protocol):
+    def add(self, happened: Sequence[Event]) -> None: ...
+    def number(self) -> int:
+        """Gives the next numbers to events whose transactions have ended: how many got one."""
+        ...
+
+    def unnumbered(self) -> bool:
+        """Whether there are events that `number` would give a number."""
+        ...
+
+    def after(
+        self, sequence: EventSequence, *, up_to: EventSequence, limit: int, wanted: EventFilter = EVERYTHING
+    ) -> Sequence[NumberedEvent]:
+        """The next events after a number and up to another, in order: those that the filter lets through, whose
+        operation it cannot know.
+        """
+        ...
+
+    def commits_of(self, happened: Sequence[Event]) -> Mapping[tuple[TableId, Version], tuple[Commit, str]]:
+        """The commits that events tell of, with the locations of their tables, as far as the catalog has them."""
+        ...
+
+    def last(self) -> EventSequence:
+        """The newest number; zero if there is none."""
+        ...
+
+    def forgotten(self) -> EventSequence:
+        """Events up to this number are no longer kept; zero if all are."""
+        ...
+
+    def oldest(self, *, limit: int) -> Sequence[tuple[EventSequence, int]]:
+        """The numbers of the oldest events, in order, and when each happened."""
+        ...
+
+    def remove_up_to(self, sequence: EventSequence) -> int:
+        """How many were removed."""
+        ...
+
+
+class Subscriptions(Protocol):
+    def add(self, subscription: Subscription) -> None: ...
+    def find(self, name: str) -> Subscription | None: ...
+    def get(self, name: str) -> Subscription: ...
+    def all(self) -> Sequence[Subscription]:
+        """By name."""
+        ...
+
+    def count(self) -> int: ...
+    def remove(self, id: str) -> None:
+        """With its dead letters."""
+        ...
+
+    def pause(self, id: str, *, paused: bool, note: str | None) -> None:
+        """Whoever goes on again starts with a first attempt."""
+        ...
+
+    def move(
+        self, known: Subscription, to: EventSequence, *, attempts: int, next_attempt_at: int, note: str | None
+    ) -> bool:
+        """False, and nothing has changed, if it is no longer where `known` says."""
+        ...
+
+    def bury(self, id: str, letter: DeadLetter) -> None: ...
+    def letters(self, id: str, *, after: EventSequence, limit: int, to_resend: bool = False) -> Sequence[DeadLetter]:
+        """By number; with `to_resend` only those."""
+        ...
+
+    def mark(self, id: str, sequences: Sequence[EventSequence] | None, *, resend: bool) -> int:
+        """How many of these letters, or of all, there are."""
+        ...
+
+    def discard(self, id: str, sequences: Sequence[EventSequence] | None) -> int: ...
+    def failed_again(self, id: str, letter: DeadLetter) -> None: ...
+
+
+class Alarms(Protocol):
+    def add(self, alarm: Alarm) -> bool:
+        """Whether it is news: there is at most one for each version of a table. The table must be locked."""
+        ...
+
+    def of(self, id: TableId) -> Sequence[Alarm]:
+        """Those that stand: an alarm is over when its version is published after all."""
+        ...
+
+    def count(self) -> int:
+        """Of all tables, those that stand."""
+        ...
+
+    def newest(self, *, limit: int) -> Sequence[tuple[TableName, Alarm]]:
+        """Of all tables, those that stand, with the names of their tables."""
+        ...
+
+
+class Servers(Protocol):
+    """Those that share the database, as far as they were heard of lately."""
+
+    def put(self, server: ServerInfo) -> None: ...
+    def all(self, *, limit: int) -> Sequence[ServerInfo]:
+        """The one that has served longest comes first."""
+        ...
+
+    def remove(self, id: str) -> None: ...
+    def remove_before(self, moment: int) -> None:
+        """Those that were last heard of before this moment."""
+        ...
+
+
+class DroppedTables(Protocol):
+    def page(self, *, before: tuple[int, TableId] | None, limit: int) -> Sequence[DroppedTable]:
+        """The last dropped first; with `before` those that follow one that was dropped then and has this id."""
+        ...
+
+    def lock(self, id: TableId) -> DroppedTable:
+        """Nobody else restores or purges it until the transaction ends."""
+        ...
+
+    def find_locked(self, id: TableId) -> DroppedTable | None:
+        """As `lock`; None if there is none."""
+        ...
+
+    def overdue(self, *, dropped_before: int, limit: int) -> Sequence[DroppedTable]:
+        """The oldest of those that nobody has begun to purge."""
+        ...
+
+    def restore(self, id: TableId, to: TableName, schema: Schema, *, by: Principal, now: int) -> None: ...
+
+    def forget_commits(self, id: TableId, *, limit: int) -> int:
+        """Of a table that is being purged, the oldest: how many."""
+        ...
+
+    def forget(self, id: TableId) -> None:
+        """Its rows, and the grants on it. Its events stay."""
+        ...
+
+
+class Removals(Protocol):
+    def lock_places(self) -> None:
+        """Nobody else gives a place to a table, or begins to empty one, until the transaction ends."""
+        ...
+
+    def add(self, removal: Removal) -> bool:
+        """False if there is one already."""
+        ...
+
+    def get(self, id: TableId) -> Removal | None: ...
+    def due(self, *, now: int, limit: int) -> Sequence[Removal]: ...
+    def count(self, *, failing: bool = False) -> int: ...
+    def change(self, removal: Removal) -> None: ...
+
+    def remove(self, removal: Removal) -> bool:
+        """False if somebody else has done so."""
+        ...
+
+    def find_overlapping(self, location: str) -> Removal | None: ...
+
+    def find_neighbour(self, removal: Removal) -> str | None:
+        """A table at, above or below the place, staging tables and dropped ones included, that is not going too."""
+        ...
 
 
 class CommitReports(Protocol):
@@ -137,6 +341,18 @@ class UnitOfWork(Protocol):
     def commit_reports(self) -> CommitReports: ...
     @property
     def grants(self) -> Grants: ...
+    @property
+    def events(self) -> Events: ...
+    @property
+    def alarms(self) -> Alarms: ...
+    @property
+    def dropped_tables(self) -> DroppedTables: ...
+    @property
+    def removals(self) -> Removals: ...
+    @property
+    def servers(self) -> Servers: ...
+    @property
+    def subscriptions(self) -> Subscriptions: ...
 
 
 class Database(Protocol):
@@ -154,6 +370,13 @@ class Database(Protocol):
 
     async def write(self, work: Callable[[UnitOfWork], T]) -> T:
         """Runs `work` in a transaction of its own; the answer comes after the sync."""
+        ...
+
+    def exclusively(self, work: str) -> AbstractAsyncContextManager[bool]:
+        """True inside if nobody else, on any server of this database, does the work of this name meanwhile.
+
+        Spares work that would be done twice; nothing may depend on it, because a lost connection gives it up early.
+        """
         ...
 
     async def ratify(self, proposal: Proposal) -> Decision:
@@ -182,8 +405,73 @@ class DeltaLogs(Protocol):
         """The content of the commit's staged file, None if it is not there."""
         ...
 
+    async def read_head(self, location: str, commit: Commit, *, bytes_max: int) -> bytes | None:
+        """The first bytes of the commit's file, staged or published; None if there is neither."""
+        ...
+
     async def is_published(self, location: str, commit: Commit) -> bool:
         """Whether the published file of this version holds the very bytes of the staged one."""
+        ...
+
+    async def find_obstacle(self, location: str, commit: Commit) -> Obstacle | None:
+        """Why the published file of this version does not count; None if there is no such file, or it does count."""
+        ...
+
+    async def publish(self, location: str, commits: Sequence[Commit]) -> Publication:
+        """Copies staged commits into the log, in order, each put only where nothing is, synced and then verified.
+
+        What is there already counts if it holds the same bytes. Stops at the first obstacle.
+        """
+        ...
+
+
+class TableFiles(Protocol):
+    """Files of tables in the object store, whatever they are. Paths are relative to the table's location."""
+
+    async def find(self, location: str, *, below: str = "", deep: bool, limit: int) -> Sequence[FoundFile]:
+        """At most `limit` files, in no order; with `deep` those of all folders below. Nothing there: no files."""
+        ...
+
+    async def read(self, location: str, path: str, *, bytes_max: int) -> bytes | None:
+        """The content of a file; None if it is not there, or larger than that."""
+        ...
+
+    async def remove(self, location: str, paths: Sequence[str]) -> None:
+        """What is gone already is no error."""
+        ...
+
+    async def clear(self, location: str, *, limit: int) -> int:
+        """Removes at most `limit` files, whatever they are, and the folders that are empty then, the table's own too:
+        how many files. Links are removed, never followed.
+        """
+        ...
+
+    async def remove_empty_folders(self, location: str) -> None:
+        """On stores that have folders: the table's own too, if nothing is left in it."""
+        ...
+
+    async def exists(self, location: str) -> bool:
+        """Whether there is anything at all."""
+        ...
+
+    async def folders(self, location: str) -> Sequence[str]:
+        """The names of the folders right below a location."""
+        ...
+
+
+class Webhooks(Protocol):
+    async def post(self, url: str, *, headers: Mapping[str, str], body: bytes) -> None:
+        """Raises DeliveryFailed unless the receiver says that it has it."""
+        ...
+
+
+class Functions(Protocol):
+    """Those that the server was started with."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+    async def call(self, name: str, event: dict[str, Any], *, key: str) -> None:
+        """Raises DeliveryFailed unless it returns. A call whose key is still under way from before fails at once."""
         ...
 
 

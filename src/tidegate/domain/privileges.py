@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import SchemaName, TableName
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Principal:
     name: str
 
@@ -34,7 +34,7 @@ class Operation(StrEnum):
     WRITE_LOCATION = "write to the location"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """May this principal do this to that?"""
 

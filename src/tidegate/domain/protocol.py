@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.frozen import frozen
 
 TABLE_ID_PROPERTY: Final = "io.unitycatalog.tableId"
 CLUSTERING_DOMAIN: Final = "delta.clustering"
 ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
+ROW_TRACKING_FEATURE: Final = "rowTracking"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Protocol:
     min_reader_version: int
     min_writer_version: int
@@ -45,7 +46,7 @@ REQUIRED_PROPERTIES: Final[Mapping[str, str]] = {
 """With the value each must have. `io.unitycatalog.tableId` is required too; its value is the table's id."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contract:
     """What a managed table has, and keeps after every update. `io.unitycatalog.tableId` is always a part of it."""
 
@@ -80,7 +81,7 @@ SUGGESTED_PROPERTIES: Final[Mapping[str, str | None]] = {
 
 _DOMAIN_FEATURES: Final[Mapping[str, str]] = {
     CLUSTERING_DOMAIN: "clustering",
-    ROW_TRACKING_DOMAIN: "rowTracking",
+    ROW_TRACKING_DOMAIN: ROW_TRACKING_FEATURE,
 }
 
 

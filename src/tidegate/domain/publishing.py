@@ -8,21 +8,81 @@ that were ratified; what could not be verified stays listed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from enum import StrEnum
 
 from tidegate.domain.commits import Commit
 from tidegate.domain.errors import InvalidRequest
-from tidegate.domain.names import Version
+from tidegate.domain.frozen import frozen
+from tidegate.domain.names import TableId, Version
 from tidegate.domain.tables import Table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
+class Behind:
+    """A table whose newest commits are not published, and when the oldest of those was ratified, if that is known."""
+
+    table_id: TableId
+    latest: Version
+    published: Version
+    ratified_at: int | None
+
+
+@frozen
+class Backlog:
+    """Unpublished commits of all tables, those of the table that has most, and when the oldest was ratified, if that
+    is known.
+    """
+
+    tables: int
+    commits: int
+    largest: int
+    oldest_at: int | None
+
+
+@frozen
 class PublishedFile:
     """A published file as the store describes it."""
 
     size: int
     modified_at: int
     """Milliseconds since the epoch; some stores know whole seconds only."""
+
+
+class AlarmReason(StrEnum):
+    OTHER_BYTES = "other_bytes"
+    """The published file does not hold what was ratified."""
+    STAGED_FILE_GONE = "staged_file_gone"
+    """The staged file is not there, so nobody can tell what was ratified."""
+    STAGED_FILE_CHANGED = "staged_file_changed"
+    """The staged file has another size than the one that was ratified."""
+
+
+@frozen
+class Obstacle:
+    """Why a commit cannot be published, now or ever, unless somebody looks after it."""
+
+    version: Version
+    reason: AlarmReason
+    message: str
+
+
+@frozen
+class Publication:
+    """How far publishing got: the last version whose published file was verified, and what was in the way."""
+
+    verified: Version | None
+    obstacle: Obstacle | None = None
+
+
+@frozen
+class Alarm:
+    """The log does not say what was ratified. The commit is kept and served; nothing after it is published."""
+
+    table_id: TableId
+    version: Version
+    reason: AlarmReason
+    message: str
+    raised_at: int
 
 
 def check_report(table: Table, reported: Version) -> None:

@@ -11,7 +11,7 @@ Pure: the caller holds the table's row locked, gives the state, and writes what 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from tidegate.domain.commits import Commit
@@ -24,7 +24,9 @@ from tidegate.domain.errors import (
     RequirementConflict,
     TidegateError,
 )
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableName, Version
+from tidegate.domain.protocol import ROW_TRACKING_FEATURE
 from tidegate.domain.publishing import check_report, published_after
 from tidegate.domain.requirements import Requirements, check_etag
 from tidegate.domain.tables import Table, TableMetadata, TableType, check_metadata, contract_of
@@ -40,7 +42,7 @@ from tidegate.domain.updates import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposal:
     """One update request: shape already checked, its publication report already verified."""
 
@@ -65,12 +67,12 @@ class Proposal:
         return None if self.addition is None else self.addition.commit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     unpublished_max: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ratified:
     """The update happened; with `commit`, that version is now the table's latest."""
 
@@ -78,14 +80,14 @@ class Ratified:
     commit: Commit | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replay:
     """It had happened before. Nothing changes."""
 
     table: Table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conflict:
     """Another commit has this version, or the one before it does not exist yet."""
 
@@ -93,7 +95,7 @@ class Conflict:
     error: CommitVersionConflict
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rejected:
     error: TidegateError
 
@@ -110,12 +112,25 @@ def decide(table: Table, proposal: Proposal, *, ratified: Commit | None, limits:
         check_etag(proposal.requirements, table)
         _check_kind(table, proposal)
         if commit is not None and commit.version != table.latest + 1:
-            kind = CommitVersionConflict if commit.version <= table.latest else CommitVersionGap
-            error = kind(table=table.name, proposed=commit.version, latest=table.latest)
-            return Conflict(table.latest, error)
+            return Conflict(table.latest, conflict_of(table, commit.version))
         return Ratified(_apply(table, proposal, limits=limits, now=now), commit)
     except TidegateError as error:
         return Rejected(error)
+
+
+def conflict_of(table: Table, proposed: Version) -> CommitVersionConflict:
+    """What the loser of a version has to know in order to go on without asking again."""
+    if proposed > table.latest:
+        return CommitVersionGap(table=table.name, proposed=proposed, latest=table.latest)
+    # An append to a table with row tracking gives its rows ids, which depend on what was appended before.
+    counts_rows = ROW_TRACKING_FEATURE in table.metadata.protocol.features()
+    return CommitVersionConflict(
+        table=table.name,
+        proposed=proposed,
+        latest=table.latest,
+        winners=table.unpublished[max(0, proposed - table.published - 1) :],
+        append_stands=table.metadata_version < proposed and not counts_rows,
+    )
 
 
 def table_moved(proposal: Proposal, *, now_named: TableName | None) -> TidegateError:

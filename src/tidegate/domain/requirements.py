@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from tidegate.domain.errors import InvalidRequest, RequirementConflict
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableId, parse_table_id
 from tidegate.domain.tables import Table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AssertTableId:
     type: ClassVar[str] = "assert-table-uuid"
     id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AssertEtag:
     type: ClassVar[str] = "assert-etag"
     etag: str
@@ -27,7 +27,7 @@ class AssertEtag:
 Requirement: TypeAlias = AssertTableId | AssertEtag
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Requirements:
     """The id is always asserted: a cached name could otherwise reach a table made anew under it."""
 

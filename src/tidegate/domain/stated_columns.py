@@ -29,6 +29,7 @@ from tidegate.domain.columns import (
     parse_log_type,
 )
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.frozen import frozen
 from tidegate.domain.json_values import check_nesting, check_texts, same_json
 from tidegate.domain.sql_types import parse_sql_type, sql_type
 from tidegate.domain.type_names import named_type, names_type
@@ -53,7 +54,7 @@ class StatedColumn:
     nullable: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Column:
     name: str
     type: DataType

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from tidegate.domain.columns import StructType, log_schema, parse_log_schema
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.frozen import frozen
 from tidegate.domain.json_values import check_nesting, check_texts
 from tidegate.domain.protocol import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, Protocol
 
@@ -25,7 +25,7 @@ SHOWN_DOMAINS = (CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN)
 _READ = ("commitInfo", "protocol", "metaData", "domainMetadata")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogMetadata:
     columns: StructType
     partition_columns: tuple[str, ...]
@@ -33,7 +33,7 @@ class LogMetadata:
     description: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableActions:
     """What is None is not in the file."""
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from tidegate.domain.columns import StructType, check_columns, check_partition_columns
 from tidegate.domain.commits import Commit
 from tidegate.domain.errors import InvalidRequest, UnsupportedTableFormat
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.protocol import (
     CLUSTERING_DOMAIN,
@@ -41,7 +41,7 @@ class TableType(StrEnum):
 DELTA = "DELTA"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableMetadata:
     """What the log says of the table, and the little that only the catalog knows."""
 
@@ -55,7 +55,7 @@ class TableMetadata:
     """Set without a commit: they never reach the log."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     id: TableId
     name: TableName
@@ -92,7 +92,7 @@ class Table:
         return self.unpublished[version - self.published :]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StagingTable:
     """An id and a location, promised to one principal until the creation is finished."""
 

@@ -12,15 +12,16 @@ What is published is asked of the store when somebody wants to know; everything 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tidegate.domain.commits import RatifiedCommit, published_name
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import PublishedFile
 from tidegate.domain.tables import Table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """Moments are milliseconds, None where nobody knows them; `timestamp` is the one in the commit itself."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tidegate.domain.commits import check_timestamp
 from tidegate.domain.errors import InvalidRequest, RequirementConflict
+from tidegate.domain.frozen import frozen
 from tidegate.domain.locations import lies_under, normalize_location
 
 ENABLED_FORMATS_PROPERTY = "delta.universalFormat.enabledFormats"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Uniform:
     metadata_location: str
     converted_version: int

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from tidegate.domain.clustering import is_list_of_paths
 from tidegate.domain.columns import StructType, log_schema
 from tidegate.domain.commits import Commit, check_commit, check_timestamp
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.frozen import frozen
 from tidegate.domain.json_values import canonical_json, check_nesting
 from tidegate.domain.names import Version
 from tidegate.domain.protocol import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, TABLE_ID_PROPERTY, Protocol
@@ -26,7 +27,7 @@ from tidegate.domain.tables import TableMetadata, is_derived_property
 from tidegate.domain.uniform import Uniform
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AddCommit:
     action: ClassVar[str] = "add-commit"
     commit: Commit
@@ -36,7 +37,7 @@ class AddCommit:
         check_commit(self.commit)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReportPublished:
     """A writer's claim that every version up to this one is in `_delta_log`. Only what is verified counts."""
 
@@ -48,7 +49,7 @@ class ReportPublished:
             raise InvalidRequest(f"The latest published version is 0 or higher, not {self.version}.")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetSnapshotVersion:
     """For external tables: their log is written elsewhere, and a writer tells how far it got."""
 
@@ -62,7 +63,7 @@ class SetSnapshotVersion:
         check_timestamp("last-commit-timestamp-ms", self.timestamp)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetProperties:
     action: ClassVar[str] = "set-properties"
     updates: Mapping[str, str]
@@ -79,7 +80,7 @@ class SetProperties:
         return replace(metadata, catalog_properties={**metadata.catalog_properties, **self.updates})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemoveProperties:
     action: ClassVar[str] = "remove-properties"
     removals: Sequence[str]
@@ -98,7 +99,7 @@ class RemoveProperties:
         return replace(metadata, properties=log, catalog_properties=catalog)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplaceProperties:
     """The log's properties are these and no others. What exists only in the catalog is not the log's, and stays."""
 
@@ -114,7 +115,7 @@ class ReplaceProperties:
         return replace(metadata, properties=self.properties, catalog_properties=kept)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetProtocol:
     action: ClassVar[str] = "set-protocol"
     protocol: Protocol
@@ -127,7 +128,7 @@ class SetProtocol:
         return replace(metadata, protocol=self.protocol)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetColumns:
     action: ClassVar[str] = "set-columns"
     columns: StructType
@@ -140,7 +141,7 @@ class SetColumns:
         return replace(metadata, columns=self.columns)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetPartitionColumns:
     action: ClassVar[str] = "set-partition-columns"
     partition_columns: tuple[str, ...]
@@ -153,7 +154,7 @@ class SetPartitionColumns:
         return replace(metadata, partition_columns=self.partition_columns)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetComment:
     """None clears the comment: that is what a REPLACE of a commented table sends."""
 
@@ -167,7 +168,7 @@ class SetComment:
         return replace(metadata, comment=self.comment)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetDomainMetadata:
     action: ClassVar[str] = "set-domain-metadata"
     updates: Mapping[str, Mapping[str, Any]]
@@ -182,7 +183,7 @@ class SetDomainMetadata:
         return replace(metadata, domains={**metadata.domains, **self.updates})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemoveDomainMetadata:
     action: ClassVar[str] = "remove-domain-metadata"
     domains: Sequence[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -15,13 +16,14 @@ from tidegate.domain.errors import (
     TooManyRequests,
     Unavailable,
 )
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableName
 from tidegate.domain.privileges import Principal
 from tidegate.http.faces import BodyTooLarge, Face
 from tidegate.services.environment import Environment
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """One request, read and authenticated. `body` and `query` have the types that the endpoint declares."""
 
@@ -30,6 +32,10 @@ class Call:
     path: Mapping[str, str]
     query: Any
     body: Any
+    ending: asyncio.Future[None] | None = None
+    """Of a patient endpoint: done when nobody waits for the answer any more, or when the server stops."""
+    last_event_id: str | None = None
+    """Of a patient endpoint: the header of that name."""
 
     @property
     def table_name(self) -> TableName:
@@ -37,11 +43,12 @@ class Call:
 
 
 Encoded = bytes
-"""What a handler may return instead of a value of its endpoint's answer type: that value, as JSON already."""
+"""What a handler may return instead of a value of its endpoint's answer type: that value, encoded already."""
+JSON = b"application/json"
 Handler = Callable[[Call], Awaitable[Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Endpoint:
     face: Face
     method: str
@@ -55,9 +62,15 @@ class Endpoint:
     query: type | None = None
     answer: type | None = None
     """None: the answer has no body."""
+    content_type: bytes = JSON
+    """For another one than JSON, the handler encodes the answer; that of a patient endpoint comes in pieces, as an
+    asynchronous iterator of bytes.
+    """
     status: int = 200
     errors: tuple[type[TidegateError], ...] = ()
     """Those of its own; every endpoint has the common ones too."""
+    patient: bool = False
+    """It may wait for long: such requests are counted on their own, and never keep others out."""
 
     @property
     def template(self) -> str:
@@ -82,7 +95,7 @@ class _Node:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match:
     endpoint: Endpoint
     path: Mapping[str, str]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tidegate.domain.errors import TidegateError
+from tidegate.domain.frozen import frozen
 
 
 class NoSuchEndpoint(TidegateError):
@@ -25,18 +25,18 @@ class BodyTooLarge(TidegateError):
         super().__init__(f"The request body is larger than {bytes_max} bytes, the setting body_bytes_max.")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErrorCode:
     status: int
     code: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Face:
     name: str
     root: str
     codes: Mapping[type[TidegateError], ErrorCode]
-    error_body: Callable[[ErrorCode, str], Any]
+    error_body: Callable[[ErrorCode, TidegateError], Any]
     error_type: type
     """The wire type of an error's body."""
 

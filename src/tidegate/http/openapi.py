@@ -29,6 +29,15 @@ _BESIDES: dict[str, Any] = {
             "401": {"description": "UNAUTHENTICATED", "content": _ANY_OBJECT},
         },
     },
+    "/metrics": {
+        "operationId": "metrics",
+        "summary": "The numbers of this server, and those that all servers of its database share, for Prometheus.",
+        "responses": {
+            "200": {"description": "Done.", "content": {"text/plain": {"schema": {"type": "string"}}}},
+            "401": {"description": "UNAUTHENTICATED", "content": _ANY_OBJECT},
+            "403": {"description": "PERMISSION_DENIED", "content": _ANY_OBJECT},
+        },
+    },
 }
 """Served beside the faces."""
 
@@ -111,7 +120,7 @@ def _responses(endpoint: Endpoint, by_type: dict[type, Any]) -> dict[str, Any]:
     face = endpoint.face
     success: dict[str, Any] = {"description": "Done."}
     if endpoint.answer is not None:
-        success["content"] = _json(by_type[endpoint.answer])
+        success["content"] = {endpoint.content_type.decode(): {"schema": by_type[endpoint.answer]}}
     responses: dict[str, Any] = {str(endpoint.status): success}
     codes: dict[int, dict[str, None]] = defaultdict(dict)
     for error in endpoint.all_errors():

@@ -1,7 +1,8 @@
 """HTTP/1.1 on the socket: uvicorn's fast protocol, faster for small answers, mended for clients that ask for HTTP/2.
 
 An ASGI application sends the head and the body of an answer as two messages, and each is written on its own: two system
-calls, and a client that is woken twice. The scope's extension `WHOLE_ANSWER` takes both at once.
+calls, and a client that is woken twice. The scope's extension `WHOLE_ANSWER` takes both at once. Others are for answers
+that take their time: they learn when the server stops, and can break off.
 
 Java's HTTP client, and with it Spark, sends `Upgrade: h2c` with its requests. A server that does not speak h2c must
 answer as if that had not been said; the parser instead takes everything after the headers for another protocol and
@@ -24,6 +25,10 @@ WHOLE_ANSWER = "tidegate.whole-answer"
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 WholeAnswer: TypeAlias = Callable[[int, Headers, bytes], bool]
 """Takes the status, the headers and the body. False: the socket is full, nothing was done."""
+ABORT = "tidegate.abort"
+"""Closes the connection at once, whatever was still to be sent."""
+ON_STOP = "tidegate.on-stop"
+"""Put here by the application: called when the server is asked to stop while this request is being answered."""
 
 _UPGRADE = frozenset({b"upgrade", b"http2-settings"})
 
@@ -50,8 +55,17 @@ class Http1Protocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        cast("dict[str, Any]", cycle.scope)["extensions"] = {WHOLE_ANSWER: partial(_answer, cycle)}
+        extensions = {WHOLE_ANSWER: partial(_answer, cycle), ABORT: cycle.transport.abort}
+        cast("dict[str, Any]", cycle.scope)["extensions"] = extensions
         super()._start_asgi_task(cycle, app)
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if cycle is not None and not cycle.response_complete:
+            stop = cast("dict[str, Any]", cycle.scope).get("extensions", {}).get(ON_STOP)
+            if stop is not None:
+                stop()
 
     def _head_without_upgrade(self) -> bytes:
         lines = [self.parser.get_method() + b" " + self.url + b" HTTP/1.1"]
@@ -84,6 +98,9 @@ def _answer(cycle: RequestResponseCycle, status: int, headers: Headers, body: by
     cycle.waiting_for_100_continue = False
     cycle.transport.write(b"".join(parts))
     cycle.message_event.set()
+    # The cycle holds the scope, and the scope this function with the cycle: taken apart here, both go at once. Left to
+    # the garbage collector, they would stop the server for milliseconds again and again.
+    cast("dict[str, Any]", cycle.scope)["extensions"] = {}
     if not cycle.keep_alive:
         cycle.transport.close()
     cycle.on_response()

@@ -12,6 +12,7 @@ from tidegate.domain.privileges import Operation, Principal
 from tidegate.services.environment import Environment
 from tidegate.services.first_start import FIRST_SCHEMA
 from tidegate.services.paging import Page, PageRequest, read_page
+from tidegate.services.tables import drop_tables
 
 
 async def metastore_id(env: Environment, caller: Principal) -> str:
@@ -80,7 +81,7 @@ async def delete_catalog(env: Environment, caller: Principal, name: str, *, forc
             if not force:
                 raise NotEmpty("Catalog", name, f"schemas, {schemas[0].name} among them")
             for schema in schemas:
-                uow.tables.drop_all(schema, by=caller, now=env.clock())
+                drop_tables(uow, schema, by=caller, now=env.clock())
                 uow.schemas.remove(schema)
         uow.catalogs.remove(catalog)
 

@@ -8,11 +8,11 @@ states besides must agree with it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from tidegate.domain.commits import check_timestamp
 from tidegate.domain.errors import InvalidRequest, TableAlreadyExists, UnsupportedTableFormat
 from tidegate.domain.first_commit import FirstCommit, check_storable_first_commit
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableName, check_name
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
@@ -41,7 +41,7 @@ from tidegate.services.create_table import (
 from tidegate.services.environment import Environment
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatedTable:
     """`columns` and `properties` are None where the request has none."""
 

@@ -7,13 +7,15 @@ is refused can be corrected and sent again.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 from tidegate.domain.commits import check_timestamp
 from tidegate.domain.errors import InvalidRequest, NoSuchStagingTable, PermissionDenied, TableAlreadyExists
+from tidegate.domain.events import EventKind, table_event
 from tidegate.domain.first_commit import FirstCommit, check_agreement, parse_first_commit
+from tidegate.domain.frozen import frozen
 from tidegate.domain.locations import normalize_location
 from tidegate.domain.names import TableId, TableName, Version, check_name
+from tidegate.domain.namespaces import Schema
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.protocol import FULL_CONTRACT, Contract
@@ -24,7 +26,7 @@ from tidegate.services.environment import Environment
 from tidegate.services.places import check_free, external_place
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Creation:
     name: TableName
     type: TableType
@@ -84,7 +86,7 @@ async def finish_staging(env: Environment, table: Table) -> None:
     def finish(uow: UnitOfWork) -> None:
         # Taken away and put in place together: of two that finish at once, one finds nothing to take.
         uow.staging_tables.remove(_find_staging(uow, table.location))
-        uow.tables.add(table, uow.schemas.get(table.name.parent))
+        _add(uow, table, uow.schemas.get(table.name.parent))
 
     await env.database.write(finish)
 
@@ -96,7 +98,9 @@ def _find_staging(uow: UnitOfWork, location: str) -> StagingTable:
     finished = uow.tables.find_by_location(location)
     if finished is not None:
         raise InvalidRequest(f"The staging table at {location} was finished already: it is {finished}.")
-    raise NoSuchStagingTable(f"There is no staging table at {location}. Stage the table and use the location it gets.")
+    raise NoSuchStagingTable(
+        f"There is no staging table at {location}; it may have expired. Stage the table and use the location it gets."
+    )
 
 
 async def read_first_commit(env: Environment, location: str) -> FirstCommit:
@@ -118,10 +122,16 @@ async def _register_external(env: Environment, caller: Principal, creation: Crea
     def register(uow: UnitOfWork) -> None:
         schema = uow.schemas.get(creation.name.parent)
         check_free(uow, location)
-        uow.tables.add(table, schema)
+        _add(uow, table, schema)
 
     await env.database.write(register)
     return table
+
+
+def _add(uow: UnitOfWork, table: Table, schema: Schema) -> None:
+    uow.tables.add(table, schema)
+    created = table_event(EventKind.CREATED, table, at=table.created_at, by=table.created_by, type=table.type.value)
+    uow.events.add([created])
 
 
 def new_table(env: Environment, caller: Principal, creation: Creation, *, id: TableId, location: str) -> Table:

@@ -2,25 +2,66 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import SchemaName, TableName
-from tidegate.domain.ports import Authorizer, Clock, CredentialVendor, Database, DeltaLogs
+from tidegate.domain.ports import (
+    Authorizer,
+    Clock,
+    CredentialVendor,
+    Database,
+    DeltaLogs,
+    Functions,
+    TableFiles,
+    Webhooks,
+)
 from tidegate.domain.privileges import Operation, Principal, Question
+from tidegate.domain.retention import Retentions
+from tidegate.services.activity import TableCounts
+from tidegate.services.describe_commits import CommitDescriptions
+from tidegate.services.event_feed import EventFeed
 from tidegate.services.outcomes import OutcomeCounts
+from tidegate.services.publish_queue import PublishQueue
 from tidegate.services.turns import Turns
+from tidegate.telemetry.server import ServerMeasures
+from tidegate.telemetry.traces import Traces
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
+class DeliveryLimits:
+    attempts_max: int
+    backoff_ms: int
+    dead_letters_max: int
+    subscriptions_max: int
+
+
+@frozen
 class Environment:
     database: Database
     authorizer: Authorizer
     delta_logs: DeltaLogs
+    table_files: TableFiles
     vendor: CredentialVendor
     outcomes: OutcomeCounts
+    activity: TableCounts
     turns: Turns
+    publishing: PublishQueue
+    measures: ServerMeasures
+    traces: Traces | None
+    """None: nobody listens."""
+    feed: EventFeed
+    descriptions: CommitDescriptions
+    webhooks: Webhooks
+    functions: Functions
+    delivery: DeliveryLimits
+    deliveries: asyncio.Event
+    """Set when there is something new to deliver that is no event."""
     clock: Clock
+    patient_clock: Clock
+    """For the end of retentions: see `domain/retention.py`."""
+    retentions: Retentions
     new_id: Callable[[], str]
     storage_root: str
     """Where managed tables go whose schema and catalog name no place of their own; in normal form."""

@@ -6,10 +6,10 @@ unpublished 4 to 9, pages of at most 3:  from 0 -> 4 5 6,  from 7 -> 7 8 9;  the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tidegate.domain.commits import Commit
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.frozen import frozen
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.tables import DELTA, Table, TableType
 from tidegate.services.environment import Environment
@@ -18,7 +18,7 @@ from tidegate.services.identified_table import identified_table
 NOT_MANAGED = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RatifiedCommits:
     commits: Sequence[Commit]
     """In order, without a gap; more of them may follow."""
@@ -34,6 +34,7 @@ async def get_commits(
     table = await identified_table(env, caller, Operation.READ_TABLE, table_id=table_id, location=location)
     if not _is_ours(table):
         return RatifiedCommits((), NOT_MANAGED)
+    env.activity.count_load(table)
     wanted = [c for c in table.unpublished if first <= c.version and (end is None or c.version <= end)]
     return RatifiedCommits(wanted[: env.commits_page_size_max], table.latest)
 

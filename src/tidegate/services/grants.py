@@ -6,9 +6,9 @@ Nothing is decided by them yet. They are shown to those alone who may manage the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tidegate.domain.errors import Unavailable
+from tidegate.domain.frozen import frozen
 from tidegate.domain.grants import Grant, GrantChange, SecurableType, check_changes, check_number
 from tidegate.domain.names import SchemaName, TableName, parse_schema_name, parse_table_name
 from tidegate.domain.ports import UnitOfWork
@@ -16,7 +16,7 @@ from tidegate.domain.privileges import Operation, Principal
 from tidegate.services.environment import Environment
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Securable:
     """`on` is the name that the authorization question is about."""
 

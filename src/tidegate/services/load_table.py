@@ -10,4 +10,6 @@ from tidegate.services.environment import Environment
 
 async def load_table(env: Environment, caller: Principal, name: TableName) -> Table:
     env.authorize(caller, Operation.READ_TABLE, name)
-    return require_delta(await env.database.table(name))
+    table = require_delta(await env.database.table(name))
+    env.activity.count_load(table)
+    return table

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tidegate.domain.frozen import frozen
 from tidegate.domain.metrics import KeptReport
 from tidegate.domain.names import TableId, TableName
 from tidegate.domain.ports import UnitOfWork
@@ -12,7 +11,7 @@ from tidegate.services.environment import Environment
 from tidegate.services.paging import Page, PageRequest, read_page, version_in
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableMetrics:
     name: TableName
     table_id: TableId

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableId
 from tidegate.domain.ports import Clock
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counts:
     conflicts: int
     replays: int

@@ -5,22 +5,22 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import Version, is_name
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageRequest:
     max_results: int | None = None
     token: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page(Generic[T]):
     items: Sequence[T]
     next_token: str | None

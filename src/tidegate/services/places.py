@@ -17,6 +17,14 @@ def external_place(env: Environment, location: str) -> str:
 
 
 def check_free(uow: UnitOfWork, place: str) -> None:
+    """That nobody has the place. It stays free until the transaction ends."""
+    uow.removals.lock_places()
+    going = uow.removals.find_overlapping(place)
+    if going is not None:
+        raise InvalidRequest(
+            f"{place} is at, above or below {going.location}, which is being emptied: {going.name} was there. "
+            "Choose another place, or try again when it is gone."
+        )
     if uow.staging_tables.overlaps(place):
         raise InvalidRequest(f"{place} is promised to a managed table that is being made. Choose another place.")
     taken = uow.tables.find_overlapping(place)

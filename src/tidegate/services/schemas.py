@@ -11,6 +11,7 @@ from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.services.environment import Environment
 from tidegate.services.paging import Page, PageRequest, read_page
+from tidegate.services.tables import drop_tables
 
 
 async def create_schema(env: Environment, caller: Principal, name: SchemaName, details: Details) -> Schema:
@@ -66,7 +67,7 @@ async def delete_schema(env: Environment, caller: Principal, name: SchemaName, *
         tables = uow.tables.page(schema, after="", limit=1)
         if tables and not force:
             raise NotEmpty("Schema", name, f"tables, {tables[0].name} among them")
-        uow.tables.drop_all(schema, by=caller, now=env.clock())
+        drop_tables(uow, schema, by=caller, now=env.clock())
         uow.schemas.remove(schema)
 
     await env.database.write(work)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tidegate.domain.errors import NoSuchTable, TableAlreadyExists
+from tidegate.domain.events import Event, EventKind, table_event
 from tidegate.domain.names import SchemaName, TableName, check_name
+from tidegate.domain.namespaces import Schema
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.tables import Table
@@ -52,7 +54,9 @@ async def rename_table(env: Environment, caller: Principal, name: TableName, *, 
             return
         if uow.tables.exists(to):
             raise TableAlreadyExists(to)
-        uow.tables.rename(table, to, by=caller, now=env.clock())
+        now = env.clock()
+        uow.tables.rename(table, to, by=caller, now=now)
+        uow.events.add([table_event(EventKind.RENAMED, table, at=now, by=caller.name, to=str(to))])
 
     await env.database.write(work)
 
@@ -62,6 +66,14 @@ async def drop_table(env: Environment, caller: Principal, name: TableName) -> No
     env.authorize(caller, Operation.MANAGE_TABLE, name)
 
     def work(uow: UnitOfWork) -> None:
-        uow.tables.drop(uow.tables.get(name), by=caller, now=env.clock())
+        table, now = uow.tables.get(name), env.clock()
+        uow.tables.drop(table, by=caller, now=now)
+        uow.events.add([table_event(EventKind.DROPPED, table, at=now, by=caller.name)])
 
     await env.database.write(work)
+
+
+def drop_tables(uow: UnitOfWork, schema: Schema, *, by: Principal, now: int) -> None:
+    """All tables of a schema that goes."""
+    dropped = uow.tables.drop_all(schema, by=by, now=now)
+    uow.events.add([Event(EventKind.DROPPED, id, str(name), now, by.name) for id, name in dropped])

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tidegate.domain.errors import TidegateError
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
-from tidegate.domain.publishing import PublishedFile
+from tidegate.domain.publishing import Alarm, PublishedFile
 from tidegate.domain.tables import Table, TableType, require_delta
 from tidegate.domain.timeline import Entry, entries_of, first_entry, with_published
 from tidegate.services.environment import Environment
@@ -32,7 +32,7 @@ LOOK_SECONDS_MAX = 5.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timeline:
     """`latest` and `verified` are None for an external table: its commits are decided elsewhere."""
 
@@ -42,13 +42,14 @@ class Timeline:
     latest: Version | None
     verified: Version | None
     counts: Counts
+    alarms: Sequence[Alarm]
     entries: Sequence[Entry]
     next_token: str | None
 
 
 async def read_timeline(env: Environment, caller: Principal, name: TableName, page: PageRequest) -> Timeline:
     env.authorize(caller, Operation.READ_TABLE, name)
-    table, found = await env.database.read(lambda uow: _read(uow, name, page, size_max=env.page_size_max))
+    table, alarms, found = await env.database.read(lambda uow: _read(uow, name, page, size_max=env.page_size_max))
     managed = table.type is TableType.MANAGED
     files = await _look(env, table, [entry.version for entry in found.items])
     return Timeline(
@@ -58,19 +59,23 @@ async def read_timeline(env: Environment, caller: Principal, name: TableName, pa
         latest=table.latest if managed else None,
         verified=table.published if managed else None,
         counts=env.outcomes.of(table.id),
+        alarms=alarms,
         entries=[with_published(entry, files) for entry in found.items],
         next_token=found.next_token,
     )
 
 
-def _read(uow: UnitOfWork, name: TableName, page: PageRequest, *, size_max: int) -> tuple[Table, Page[Entry]]:
+def _read(
+    uow: UnitOfWork, name: TableName, page: PageRequest, *, size_max: int
+) -> tuple[Table, Sequence[Alarm], Page[Entry]]:
     table = require_delta(uow.tables.get(name))
-    return table, read_page(
+    entries = read_page(
         PageRequest(page.max_results or PAGE_SIZE, page.token),
         lambda after, limit: _entries(uow, table, before=version_in(after), limit=limit),
         lambda entry: str(entry.version),
         size_max=min(size_max, PAGE_SIZE_MAX),
     )
+    return table, uow.alarms.of(table.id), entries
 
 
 def _entries(uow: UnitOfWork, table: Table, *, before: Version | None, limit: int) -> list[Entry]:

@@ -9,9 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from time import monotonic
 
 from tidegate.domain.commits import Commit, RatifiedCommit
-from tidegate.domain.errors import InternalFailure, NoSuchTable, TidegateError, Unavailable
+from tidegate.domain.errors import (
+    BacklogFull,
+    CommitVersionConflict,
+    InternalFailure,
+    NoSuchTable,
+    TidegateError,
+    Unavailable,
+)
+from tidegate.domain.events import Event, update_events
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.ports import Clock, UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
@@ -24,6 +33,7 @@ from tidegate.domain.ratification import (
     Ratified,
     Rejected,
     Replay,
+    conflict_of,
     decide,
     table_moved,
 )
@@ -31,6 +41,12 @@ from tidegate.domain.requirements import Requirement, collect_requirements
 from tidegate.domain.tables import Table, require_delta
 from tidegate.domain.updates import Action, ReportPublished, check_actions, find
 from tidegate.services.environment import Environment
+from tidegate.services.raise_alarm import raise_alarm
+from tidegate.telemetry.current import note
+from tidegate.telemetry.logs import about
+
+BACKLOG_WAIT_SECONDS_MAX = 10.0
+"""How long a commit waits for the publisher when its table has too many unpublished ones."""
 
 log = logging.getLogger(__name__)
 
@@ -55,21 +71,49 @@ async def update_table(
         proposed_at=proposed_at,
         verified=await _verify_report(env, name, needed.table_id, find(actions, ReportPublished)),
     )
-    match _lost_already(env, proposal) or await env.database.ratify(proposal):
+    version = None if proposal.commit is None else proposal.commit.version
+    note(name, version, "ratified")
+    measures = env.measures
+    match _lost_already(env, proposal) or await _ratify(env, proposal):
         case Ratified(table, commit):
-            if commit is not None and env.turns.pass_on(table.id):
-                # Who lost before is answered first: who just won would else win again and again.
-                await asyncio.sleep(0)
+            if commit is None:
+                measures.updated.value += 1
+            else:
+                measures.ratified.value += 1
+                env.activity.count_commit(table)
+            env.feed.notice()
+            if commit is not None:
+                env.publishing.notice(table.id, table.latest, waiting=len(table.unpublished))
+                if env.turns.pass_on(table.id):
+                    # Who lost before is answered first: who just won would else win again and again.
+                    await asyncio.sleep(0)
             return table
         case Replay(table):
+            note(name, version, "replay")
+            measures.replays.value += 1
             env.outcomes.count_replay(table.id)
             return table
         case Conflict(_, error):
+            measures.conflicts.value += 1
             env.outcomes.count_conflict(needed.table_id)
             await env.turns.wait(needed.table_id)
-            raise error
+            raise _as_it_stands(env, proposal, error)
         case Rejected(error):
+            measures.rejected.value += 1
+            measures.rejections.at(type(error).__name__).value += 1
             raise error
+
+
+async def _ratify(env: Environment, proposal: Proposal) -> Decision:
+    """A table that fell too far behind is published first: its writer waits, and does not see a limit."""
+    patient_until = monotonic() + BACKLOG_WAIT_SECONDS_MAX
+    while True:
+        decision = await env.database.ratify(proposal)
+        if not (isinstance(decision, Rejected) and isinstance(decision.error, BacklogFull)):
+            return decision
+        left = patient_until - monotonic()
+        if left <= 0 or not await env.publishing.relief(proposal.requirements.table_id, seconds_max=left):
+            return decision
 
 
 def _lost_already(env: Environment, proposal: Proposal) -> Conflict | None:
@@ -86,6 +130,14 @@ def _lost_already(env: Environment, proposal: Proposal) -> Conflict | None:
     # A version that is taken is a conflict or a replay, whatever the limits and the time are.
     decision = decide(known, proposal, ratified=holder, limits=Limits(unpublished_max=0), now=0)
     return decision if isinstance(decision, Conflict) else None
+
+
+def _as_it_stands(env: Environment, proposal: Proposal, error: CommitVersionConflict) -> CommitVersionConflict:
+    """Who had to wait for its turn is told of everything that happened meanwhile."""
+    known = env.database.known_table(proposal.requirements.table_id)
+    if known is None or known.name != proposal.name or known.latest <= error.latest:
+        return error
+    return conflict_of(known, Version(error.proposed))
 
 
 async def _verify_report(
@@ -107,6 +159,7 @@ async def _verify_report(
     try:
         for commit in commits_to_verify(table, report.version):
             if not await env.delta_logs.is_published(table.location, commit):
+                await _look_closer(env, table, commit)
                 break
             verified = commit.version
     except Unavailable as error:
@@ -115,13 +168,20 @@ async def _verify_report(
     return verified
 
 
+async def _look_closer(env: Environment, table: Table, commit: Commit) -> None:
+    """A report of what is not there is a mistake; one of a file with other bytes is an alarm."""
+    obstacle = await env.delta_logs.find_obstacle(table.location, commit)
+    if obstacle is not None:
+        await raise_alarm(env, table, obstacle)
+
+
 def ratify_group(uow: UnitOfWork, proposals: Sequence[Proposal], *, limits: Limits, clock: Clock) -> list[Decision]:
     """Decides the proposals one after the other against the locked rows of their tables, and writes the outcome."""
     locked = uow.tables.lock([proposal.requirements.table_id for proposal in proposals])
     # Read with the rows locked: who waited for another server's group is decided on after that group.
     now = clock()
     published = uow.tables.ratified(_published_versions(proposals, locked))
-    current, won = dict(locked), list[tuple[TableId, RatifiedCommit]]()
+    current, won, happened = dict(locked), list[tuple[TableId, RatifiedCommit]](), list[Event]()
     decisions: list[Decision] = []
     for proposal in proposals:
         table = current.get(proposal.requirements.table_id)
@@ -132,10 +192,11 @@ def ratify_group(uow: UnitOfWork, proposals: Sequence[Proposal], *, limits: Limi
         decision = _decide_one(table, proposal, holder, limits=limits, now=now)
         if isinstance(decision, Ratified):
             current[table.id] = decision.table
+            happened += update_events(table, decision.table, at=now, by=proposal.principal)
             if decision.commit is not None:
                 won.append((table.id, RatifiedCommit(decision.commit, proposal.proposed_at, now)))
         decisions.append(decision)
-    uow.tables.save(locked, current, won)
+    uow.tables.save(locked, current, won=won, happened=happened)
     return decisions
 
 
@@ -156,7 +217,9 @@ def _decide_one(table: Table, proposal: Proposal, holder: Commit | None, *, limi
         return Rejected(error)
     except Exception:
         # A defect must not take the neighbours in the group down with it.
-        log.exception("deciding on %s failed", proposal.name)
+        version = None if proposal.commit is None else proposal.commit.version
+        of = about(table=str(proposal.name), version=version, principal=proposal.principal)
+        log.exception("deciding on %s failed", proposal.name, extra=of)
         return Rejected(InternalFailure())
 
 

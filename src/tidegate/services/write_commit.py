@@ -7,11 +7,11 @@ that a commit changes; see `domain/desired_metadata.py`. A file that is not ther
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 from tidegate.domain.commits import Commit, check_commit
 from tidegate.domain.desired_metadata import DesiredMetadata, metadata_actions
 from tidegate.domain.errors import InvalidRequest, NoSuchTable
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import Version
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.requirements import AssertTableId
@@ -27,7 +27,7 @@ ATTEMPTS_MAX = 3
 """An update goes to a name, and somebody may rename the table between finding its name and updating it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommitRequest:
     table_id: str
     location: str

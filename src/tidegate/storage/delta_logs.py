@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore
@@ -15,9 +17,15 @@ from obstore.store import LocalStore
 from tidegate.domain.commits import Commit, published_name
 from tidegate.domain.errors import InvalidRequest, Unavailable
 from tidegate.domain.names import Version
-from tidegate.domain.publishing import PublishedFile
+from tidegate.domain.publishing import Obstacle, Publication, PublishedFile
 from tidegate.storage.local_files import same_bytes
+from tidegate.storage.patience import Patience
+from tidegate.storage.publication import find_obstacle, publish
 
+T = TypeVar("T")
+
+PUBLISH_SECONDS_MAX = 30.0
+PUBLISH_CALLS_MAX = 64
 _LOG = "_delta_log"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -27,6 +35,7 @@ class ObjectStoreDeltaLogs:
 
     def __init__(self, *, bytes_max: int) -> None:
         self._bytes_max = bytes_max
+        self._patience = Patience(seconds_max=PUBLISH_SECONDS_MAX, calls_max=PUBLISH_CALLS_MAX)
 
     async def read_published(self, location: str, version: Version) -> bytes | None:
         return await self._read(location, f"{_LOG}/{published_name(version)}")
@@ -47,6 +56,19 @@ class ObjectStoreDeltaLogs:
             raise _unreadable(location, path, error) from error
         return PublishedFile(found["size"], (found["last_modified"] - _EPOCH) // timedelta(milliseconds=1))
 
+    async def read_head(self, location: str, commit: Commit, *, bytes_max: int) -> bytes | None:
+        store = _open(location)
+        if store is None:
+            return None
+        for path in (f"{_LOG}/_staged_commits/{commit.file_name}", f"{_LOG}/{published_name(commit.version)}"):
+            try:
+                return bytes(await store.get_range_async(path, start=0, length=min(bytes_max, commit.file_size)))
+            except FileNotFoundError:
+                continue
+            except (BaseError, OSError) as error:
+                raise _unreadable(location, path, error) from error
+        return None
+
     async def is_published(self, location: str, commit: Commit) -> bool:
         log = f"{_path(location)}/{_LOG}"
         published = f"{log}/{published_name(commit.version)}"
@@ -54,6 +76,21 @@ class ObjectStoreDeltaLogs:
             return await same_bytes(published, f"{log}/_staged_commits/{commit.file_name}", size=commit.file_size)
         except OSError as error:
             raise _unreadable(location, published, error) from error
+
+    async def find_obstacle(self, location: str, commit: Commit) -> Obstacle | None:
+        log = f"{_path(location)}/{_LOG}"
+        return await self._call(f"{location} (a look)", lambda: find_obstacle(log, commit))
+
+    async def publish(self, location: str, commits: Sequence[Commit]) -> Publication:
+        log = f"{_path(location)}/{_LOG}"
+        return await self._call(location, lambda: publish(log, commits))
+
+    async def _call(self, what: str, work: Callable[[], T]) -> T:
+        try:
+            return await self._patience.call(what, work)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise Unavailable(f"The log of {what} cannot be used ({reason}). Check the store.") from error
 
     async def _read(self, location: str, path: str) -> bytes | None:
         store = _open(location)

@@ -19,17 +19,23 @@ _PIECE_BYTES = 4 * 1024 * 1024
 async def same_bytes(one: str, other: str, *, size: int) -> bool:
     """Whether both files are there, have this size, and hold the same bytes. Raises OSError."""
     if size <= AT_ONCE_BYTES_MAX:
-        return _same(one, other, size)
-    return await asyncio.to_thread(_same, one, other, size)
+        return same_content(one, other, size=size)
+    return await asyncio.to_thread(same_content, one, other, size=size)
 
 
-def _same(one: str, other: str, size: int) -> bool:
+def open_file(path: str) -> int:
+    """For reading. Never waits, whatever lies there: a pipe without a writer would be waited for for ever."""
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+
+def same_content(one: str, other: str, *, size: int) -> bool:
+    """As `same_bytes`, on the calling thread."""
     try:
-        left = os.open(one, os.O_RDONLY)
+        left = open_file(one)
     except FileNotFoundError:
         return False
     try:
-        right = os.open(other, os.O_RDONLY)
+        right = open_file(other)
     except FileNotFoundError:
         return False
     else:

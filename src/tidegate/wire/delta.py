@@ -302,5 +302,19 @@ class ErrorModel(Struct, frozen=True):
     message: str
 
 
-class ErrorResponse(Struct, frozen=True):
+class Conflict(Kebab, frozen=True):
+    """What the loser of a version has to know to go on without another load; beyond the specification.
+
+    `commits` are those since the proposed version, the proposed one included, that are not published yet; the others up
+    to `latest_table_version` are in the log. `append_stands`: nothing of that concerns a blind append, which can be
+    proposed again as it is.
+    """
+
+    latest_table_version: Int64
+    commits: list[Commit]
+    append_stands: bool
+
+
+class ErrorResponse(Struct, frozen=True, omit_defaults=True):
     error: ErrorModel
+    conflict: Conflict | None = None

@@ -22,6 +22,17 @@ class TimelineEntry(Struct, frozen=True):
     file_size: int | None
 
 
+class Alarm(Struct, frozen=True):
+    """The log does not say what was ratified as this version. Readers get the ratified commit; nothing after it is
+    published until somebody has looked.
+    """
+
+    version: int
+    reason: str
+    message: str
+    raised_at: int
+
+
 class Timeline(Struct, frozen=True):
     full_name: str
     table_id: str
@@ -31,6 +42,7 @@ class Timeline(Struct, frozen=True):
     conflicts: int
     replays: int
     since: int
+    alarms: list[Alarm]
     commits: list[TimelineEntry]
     next_page_token: str | None
 
@@ -72,3 +84,56 @@ class TableMetrics(Struct, frozen=True):
     table_id: str
     reports: list[CommitMetrics]
     next_page_token: str | None
+
+
+class StatusServer(Struct, frozen=True):
+    """`silent`: it was not heard of for a while."""
+
+    id: str
+    host: str
+    pid: int
+    url: str
+    version: str
+    started_at: int
+    seen_at: int
+    silent: bool
+    requests_per_second: float
+    commits_per_second: float
+    conflicts_per_second: float
+
+
+class HotTable(Struct, frozen=True):
+    full_name: str
+    commits_per_second: float
+    loads_per_second: float
+
+
+class Unpublished(Struct, frozen=True):
+    """Ratified commits that wait to be published; `largest`: of one table; `seconds`: the wait of the oldest."""
+
+    tables: int
+    commits: int
+    largest: int
+    seconds: float
+
+
+class StandingAlarm(Struct, frozen=True):
+    full_name: str
+    version: int
+    reason: str
+    message: str
+    raised_at: int
+
+
+class Status(Struct, frozen=True):
+    """Rates are those of all servers that are heard of, over the time between their last two heartbeats."""
+
+    at: int
+    servers: list[StatusServer]
+    requests_per_second: float
+    commits_per_second: float
+    conflicts_per_second: float
+    unpublished: Unpublished
+    hottest_tables: list[HotTable]
+    alarms: int
+    newest_alarms: list[StandingAlarm]

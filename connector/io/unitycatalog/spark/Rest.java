@@ -22,13 +22,13 @@ import java.util.concurrent.ThreadLocalRandom;
  * Calls to the catalog's REST API, for one catalog of the session.
  *
  * <p>A connection that could not be made is tried again, with growing pauses; a call that may have arrived only if it
- * changes nothing. So a catalog that restarts goes unnoticed, and nothing is done twice.
+ * changes nothing. So a catalog that restarts within ten seconds or more goes unnoticed, and nothing is done twice.
  */
 final class Rest {
   static final ObjectMapper JSON = new ObjectMapper();
 
-  private static final int ATTEMPTS_MAX = 7;
-  private static final int ASKED_MAX = 4;
+  private static final int ATTEMPTS_MAX = 12;
+  private static final int ASKED_MAX = 6;
   private static final int FIRST_PAUSES_LEFT_OUT = 3;
   private static final long PAUSE_MS_FIRST = 100;
   private static final long PAUSE_MS_MAX = 3_000;

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import msgspec
 
+from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableId, Version
 from tidegate.domain.tables import Table, TableType
 from tidegate.http.delta.conversion import from_commit, from_metadata, from_uniform
@@ -25,7 +25,7 @@ from tidegate.http.delta.conversion import from_commit, from_metadata, from_unif
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Answer:
     table: Table
     metadata: bytes

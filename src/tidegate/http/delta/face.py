@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from tidegate.domain import errors
+from tidegate.domain.errors import TidegateError
 from tidegate.http import faces
+from tidegate.http.delta.conversion import from_commit
 from tidegate.http.faces import ErrorCode, Face
 from tidegate.wire import delta as wire
+
+
+def _error_body(code: ErrorCode, error: TidegateError) -> wire.ErrorResponse:
+    model = wire.ErrorModel(code.code, code.status, error.message)
+    if not isinstance(error, errors.CommitVersionConflict):
+        return wire.ErrorResponse(model)
+    winners = [from_commit(commit) for commit in error.winners]
+    return wire.ErrorResponse(model, wire.Conflict(error.latest, winners, error.append_stands))
+
 
 DELTA = Face(
     name="Delta REST v1.0",
@@ -33,6 +44,6 @@ DELTA = Face(
         errors.InternalFailure: ErrorCode(500, "InternalServerErrorException"),
         errors.Unavailable: ErrorCode(503, "InternalServerErrorException"),
     },
-    error_body=lambda code, message: wire.ErrorResponse(wire.ErrorModel(code.code, code.status, message)),
+    error_body=_error_body,
     error_type=wire.ErrorResponse,
 )

@@ -12,6 +12,7 @@ TIDEGATE = Face(
     codes={
         **UNITY.codes,
         errors.UnsupportedTableFormat: ErrorCode(400, "UNSUPPORTED_TABLE_FORMAT"),
+        errors.EventsForgotten: ErrorCode(410, "EVENTS_FORGOTTEN"),
         # Conflicts are conflicts, as everywhere but in that API.
         errors.CommitVersionGap: ErrorCode(409, "ALREADY_EXISTS"),
         errors.RequirementConflict: ErrorCode(409, "ABORTED"),

@@ -29,6 +29,9 @@ def from_timeline(timeline: Timeline) -> wire.Timeline:
         conflicts=timeline.counts.conflicts,
         replays=timeline.counts.replays,
         since=timeline.counts.since,
+        alarms=[
+            wire.Alarm(alarm.version, alarm.reason.value, alarm.message, alarm.raised_at) for alarm in timeline.alarms
+        ],
         commits=[_from_entry(entry) for entry in timeline.entries],
         next_page_token=timeline.next_token,
     )

@@ -39,6 +39,6 @@ UNITY = Face(
         errors.InternalFailure: ErrorCode(500, "INTERNAL_ERROR"),
         errors.Unavailable: ErrorCode(503, "TEMPORARILY_UNAVAILABLE"),
     },
-    error_body=lambda code, message: wire.ErrorResponse(code.code, message),
+    error_body=lambda code, error: wire.ErrorResponse(code.code, error.message),
     error_type=wire.ErrorResponse,
 )

@@ -1,0 +1,120 @@
+"""The Python client of Tidegate. It imports no server code, and of other packages only httpx and msgspec.
+
+import tidegate.client as tidegate
+
+lake = tidegate.connect("http://127.0.0.1:8080", token="...")
+lake.table("main.default.events").append(rows)
+"""
+
+from tidegate.client.async_catalog import AsyncCatalog, AsyncTable, connect_async
+from tidegate.client.catalog import Catalog, Table, connect
+from tidegate.client.commits import CommitResponse, RatifiedCommits
+from tidegate.client.conversations import Patience
+from tidegate.client.errors import (
+    AlreadyExists,
+    CommitConflict,
+    CommitOutcomeUnknown,
+    ConcurrentChange,
+    EventsForgotten,
+    InvalidCommit,
+    InvalidRequest,
+    InvalidRows,
+    NoSuchCatalog,
+    NoSuchSchema,
+    NoSuchTable,
+    NotATidegate,
+    NotAuthenticated,
+    NotEmpty,
+    NotFound,
+    OutcomeUnknown,
+    PermissionDenied,
+    RequirementConflict,
+    ServerFailure,
+    StorageFailure,
+    TidegateError,
+    TooBusy,
+    Unreachable,
+)
+from tidegate.client.files import Entry, Files, LocalFiles
+from tidegate.client.log.errors import (
+    ArrowMissing,
+    ColumnNotFound,
+    InvalidFilter,
+    LogDamaged,
+    LogError,
+    TimestampNotFound,
+    UnsupportedTable,
+    VersionMissing,
+    VersionNotFound,
+)
+from tidegate.client.log.snapshot import Snapshot
+from tidegate.client.wire import (
+    CatalogInfo,
+    Commit,
+    DroppedTable,
+    Event,
+    EventPage,
+    LoadedTable,
+    Purge,
+    SchemaInfo,
+    TableInfo,
+    TableMetadata,
+)
+
+__all__ = [
+    "AlreadyExists",
+    "ArrowMissing",
+    "AsyncCatalog",
+    "AsyncTable",
+    "Catalog",
+    "CatalogInfo",
+    "ColumnNotFound",
+    "Commit",
+    "CommitConflict",
+    "CommitOutcomeUnknown",
+    "CommitResponse",
+    "ConcurrentChange",
+    "DroppedTable",
+    "Entry",
+    "Event",
+    "EventPage",
+    "EventsForgotten",
+    "Files",
+    "InvalidCommit",
+    "InvalidFilter",
+    "InvalidRequest",
+    "InvalidRows",
+    "LoadedTable",
+    "LocalFiles",
+    "LogDamaged",
+    "LogError",
+    "NoSuchCatalog",
+    "NoSuchSchema",
+    "NoSuchTable",
+    "NotATidegate",
+    "NotAuthenticated",
+    "NotEmpty",
+    "NotFound",
+    "OutcomeUnknown",
+    "Patience",
+    "PermissionDenied",
+    "Purge",
+    "RatifiedCommits",
+    "RequirementConflict",
+    "SchemaInfo",
+    "ServerFailure",
+    "Snapshot",
+    "StorageFailure",
+    "Table",
+    "TableInfo",
+    "TableMetadata",
+    "TidegateError",
+    "TimestampNotFound",
+    "TooBusy",
+    "Unreachable",
+    "UnsupportedTable",
+    "VersionMissing",
+    "VersionNotFound",
+    "connect",
+    "connect_async",
+]

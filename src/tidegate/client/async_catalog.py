@@ -1,0 +1,310 @@
+"""The client for programs on an event loop: the same as `catalog.py`, awaited."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from tidegate.client import catalogs, commits, creation, dropped_tables, events, schemas, snapshots, tables, writes
+from tidegate.client.address import address, split_table
+from tidegate.client.columns import Columns
+from tidegate.client.commits import CommitResponse, RatifiedCommits
+from tidegate.client.conversations import Patience
+from tidegate.client.drivers import AsyncDriver
+from tidegate.client.errors import CommitOutcomeUnknown
+from tidegate.client.files import Files, LocalFiles
+from tidegate.client.known_tables import TableHandle
+from tidegate.client.log.snapshot import Snapshot
+from tidegate.client.wire import (
+    CatalogInfo,
+    DroppedTable,
+    Event,
+    EventPage,
+    LoadedTable,
+    Purge,
+    SchemaInfo,
+    TableInfo,
+)
+
+if TYPE_CHECKING:
+    from tidegate.client.data.scan import Scan
+
+
+def connect_async(
+    url: str | None = None, *, token: str | None = None, patience: Patience | None = None, files: Files | None = None
+) -> AsyncCatalog:
+    """A catalog server. Nothing is sent before the first call.
+
+    `url` and `token` may come from TIDEGATE_URI and TIDEGATE_TOKEN. `patience`: how often requests are sent again.
+    """
+    return AsyncCatalog(AsyncDriver(address(url, token), patience or Patience()), files or LocalFiles())
+
+
+class AsyncCatalog:
+    """A catalog server. For one event loop. Close it, or use it in an `async with` statement."""
+
+    def __init__(self, driver: AsyncDriver, files: Files) -> None:
+        self._driver = driver
+        self._files = files
+
+    async def __aenter__(self) -> AsyncCatalog:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncCatalog({self._driver.url!r})"
+
+    async def close(self) -> None:
+        await self._driver.close()
+
+    async def list_catalogs(self) -> list[CatalogInfo]:
+        return await self._driver.run(catalogs.list_catalogs())
+
+    async def get_catalog(self, name: str) -> CatalogInfo:
+        return await self._driver.run(catalogs.get_catalog(name))
+
+    async def create_catalog(
+        self,
+        name: str,
+        *,
+        comment: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        storage_root: str | None = None,
+    ) -> CatalogInfo:
+        return await self._driver.run(
+            catalogs.create_catalog(name, comment=comment, properties=properties, storage_root=storage_root)
+        )
+
+    async def alter_catalog(
+        self,
+        name: str,
+        *,
+        new_name: str | None = None,
+        comment: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> CatalogInfo:
+        """What is None stays as it is."""
+        return await self._driver.run(
+            catalogs.alter_catalog(name, new_name=new_name, comment=comment, properties=properties)
+        )
+
+    async def delete_catalog(self, name: str, *, force: bool = False) -> None:
+        await self._driver.run(catalogs.delete_catalog(name, force=force))
+
+    async def list_schemas(self, catalog: str) -> list[SchemaInfo]:
+        return await self._driver.run(schemas.list_schemas(catalog))
+
+    async def get_schema(self, name: str) -> SchemaInfo:
+        return await self._driver.run(schemas.get_schema(name))
+
+    async def create_schema(
+        self,
+        name: str,
+        *,
+        comment: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        storage_root: str | None = None,
+    ) -> SchemaInfo:
+        return await self._driver.run(
+            schemas.create_schema(name, comment=comment, properties=properties, storage_root=storage_root)
+        )
+
+    async def alter_schema(
+        self,
+        name: str,
+        *,
+        new_name: str | None = None,
+        comment: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> SchemaInfo:
+        """What is None stays as it is. `new_name` is the schema's own, without its catalog."""
+        return await self._driver.run(
+            schemas.alter_schema(name, new_name=new_name, comment=comment, properties=properties)
+        )
+
+    async def delete_schema(self, name: str, *, force: bool = False) -> None:
+        """With `force` also one that holds tables, which are dropped."""
+        await self._driver.run(schemas.delete_schema(name, force=force))
+
+    async def list_tables(self, schema: str) -> list[TableInfo]:
+        return await self._driver.run(tables.list_tables(schema))
+
+    async def has_table(self, name: str) -> bool:
+        return await self._driver.run(tables.has_table(name))
+
+    def table(self, name: str) -> AsyncTable:
+        """A table by its full name. Nothing is sent: whether it exists shows when it is used."""
+        split_table(name)
+        return AsyncTable(self._driver, self._files, TableHandle(name))
+
+    async def create_table(
+        self,
+        name: str,
+        columns: Columns,
+        *,
+        partition_by: Sequence[str] = (),
+        cluster_by: Sequence[str] = (),
+        comment: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> AsyncTable:
+        """A managed table. `columns`: types by name, or the fields, or the struct type, of a Delta schema."""
+        wanted = creation.NewTable(
+            name=name,
+            columns=columns,
+            partition_by=partition_by,
+            cluster_by=cluster_by,
+            comment=comment,
+            properties=properties or {},
+        )
+        return AsyncTable(self._driver, self._files, await self._driver.run(creation.create_table(wanted, self._files)))
+
+    async def list_dropped_tables(self) -> list[DroppedTable]:
+        """The last dropped first."""
+        return await self._driver.run(dropped_tables.list_dropped_tables())
+
+    async def restore_table(self, table_id: str, *, new_full_name: str | None = None) -> AsyncTable:
+        """Under its own name, or another one."""
+        restored = await self._driver.run(dropped_tables.restore_table(table_id, new_full_name=new_full_name))
+        return self.table(restored.full_name)
+
+    async def purge_table(self, table_id: str) -> Purge:
+        """Now and for good; its files go in the background."""
+        return await self._driver.run(dropped_tables.purge_table(table_id))
+
+    async def read_events(
+        self,
+        *,
+        after: int | None = None,
+        table: str | None = None,
+        kinds: Iterable[str] | None = None,
+        max_results: int | None = None,
+        wait_seconds: int = 0,
+    ) -> EventPage:
+        """One page. Without `after`, from the oldest event that is kept."""
+        return await self._driver.run(
+            events.read_events(
+                after=after, table=table, kinds=kinds, max_results=max_results, wait_seconds=wait_seconds
+            )
+        )
+
+    async def follow_events(
+        self, *, after: int | None = None, table: str | None = None, kinds: Iterable[str] | None = None
+    ) -> AsyncIterator[Event]:
+        """Every event after this number, as it happens, once and in order, without end.
+
+        Who stops goes on later with `after=` the `sequence` of the last event it has dealt with.
+        """
+        wanted = None if kinds is None else tuple(kinds)
+        while True:
+            wait = events.FOLLOW_WAIT_SECONDS
+            page = await self.read_events(after=after, table=table, kinds=wanted, wait_seconds=wait)
+            for event in page.events:
+                yield event
+            after = page.next_after
+
+
+class AsyncTable:
+    """A table of a catalog server. It remembers what the last answer told of it, and asks for nothing twice."""
+
+    def __init__(self, driver: AsyncDriver, files: Files, handle: TableHandle) -> None:
+        self._driver = driver
+        self._files = files
+        self._handle = handle
+
+    def __repr__(self) -> str:
+        return f"AsyncTable({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """Its full name."""
+        return self._handle.name
+
+    async def load(self) -> LoadedTable:
+        """Metadata, ratified unpublished commits and the latest version: one state of the table."""
+        return await self._driver.run(tables.load(self._handle))
+
+    async def describe(self) -> TableInfo:
+        """As in a listing: columns with their types, comment, owner."""
+        return await self._driver.run(tables.describe_table(self.name))
+
+    async def rename(self, new_name: str) -> None:
+        """`new_name` is the table's own, without its schema."""
+        await self._driver.run(tables.rename_table(self._handle, new_name))
+
+    async def drop(self) -> None:
+        """It can be restored for a while."""
+        await self._driver.run(tables.drop_table(self._handle))
+
+    async def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Properties that exist only in the catalog. Those of the log, such as `delta.*`, change with a commit."""
+        await self._driver.run(tables.set_properties(self._handle, properties))
+
+    async def remove_properties(self, keys: Iterable[str]) -> None:
+        await self._driver.run(tables.remove_properties(self._handle, keys))
+
+    async def set_comment(self, comment: str | None) -> None:
+        await self._driver.run(tables.set_comment(self._handle, comment))
+
+    async def snapshot(self, version: int | None = None, timestamp: datetime | int | None = None) -> Snapshot:
+        """The state of the table at its latest version, at an earlier one, or at a time (ms since 1970)."""
+        talk = snapshots.snapshot(self._handle, self._files, version=version, timestamp=timestamp)
+        return await self._driver.run(talk)
+
+    async def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Iterable[Sequence[Any]] | Any = None,
+        *,
+        version: int | None = None,
+        timestamp: datetime | int | None = None,
+    ) -> Scan:
+        """What is to be read of a version; `.to_arrow()` reads it, on the calling thread. Needs pyarrow.
+
+        `filter`: conditions such as `("amount", ">", 100)`, all of which rows must meet.
+        """
+        talk = snapshots.scan(self._handle, self._files, columns, filter, version=version, timestamp=timestamp)
+        return await self._driver.run(talk)
+
+    async def append(self, rows: Any) -> CommitResponse:
+        """Adds rows: an Arrow table, a DataFrame, or a list of dicts. Needs pyarrow.
+
+        Columns are found by name; those that are missing are null. Nothing that others write stands in the way.
+        """
+        return await self._driver.run(writes.append(self._handle, self._files, rows))
+
+    async def overwrite(self, rows: Any) -> CommitResponse:
+        """Replaces all rows by these; raises ConcurrentChange if others wrote meanwhile. Needs pyarrow."""
+        return await self._driver.run(writes.overwrite(self._handle, self._files, rows))
+
+    async def commit(
+        self,
+        version: int,
+        actions: Iterable[Mapping[str, Any]],
+        *,
+        metadata_before: Mapping[str, Any] | None = None,
+    ) -> CommitResponse:
+        """Commits Delta actions as this version; raises CommitConflict if another commit has it.
+
+        `metadata_before`: with a metaData action, the one before it; without it the log is looked through.
+        """
+        return await self._driver.run(
+            commits.commit(self._handle, self._files, version, actions, metadata_before=metadata_before)
+        )
+
+    async def resend(self, unknown: CommitOutcomeUnknown) -> CommitResponse:
+        """Sends a commit again of which nobody could tell whether it happened. It never counts twice."""
+        return await self._driver.run(commits.resend(self._handle, self._files, unknown))
+
+    async def get_ratified_commits(self, start: int | None = None, end: int | None = None) -> RatifiedCommits:
+        """Those of the versions `start` to `end` that are ratified and not published, and the latest version."""
+        return await self._driver.run(commits.get_ratified_commits(self._handle, start, end))
+
+    async def publish(self) -> int:
+        """Publishes what is ratified, as far as it can be. The version up to which the log is published."""
+        return await self._driver.run(commits.publish_all(self._handle, self._files))

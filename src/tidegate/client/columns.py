@@ -1,0 +1,93 @@
+"""A table's columns as a program states them, and in the two spellings that they have: the log's and the wire's.
+
+{"id": "long", "tags": {"type": "array", "elementType": "string", "containsNull": True}}      stated, in short
+{"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, ...}]}         Delta's own, the log's
+{"type": "array", "element-type": "string", "contains-null": true}                            the wire's
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+from tidegate.client.errors import InvalidRequest
+
+DataType: TypeAlias = str | Mapping[str, Any]
+"""A name such as "long" or "decimal(10,2)", or Delta's JSON of an array, a map or a struct."""
+Columns: TypeAlias = Mapping[str, DataType] | Sequence[Mapping[str, Any]]
+"""Types by name, or Delta's fields; Delta's whole struct type is one of the former, by its looks."""
+
+_WIRE = {
+    "elementType": "element-type",
+    "containsNull": "contains-null",
+    "keyType": "key-type",
+    "valueType": "value-type",
+    "valueContainsNull": "value-contains-null",
+}
+_LOG = {wire: log for log, wire in _WIRE.items()}
+TYPES_IN = frozenset({"elementType", "keyType", "valueType"})
+
+
+def log_schema(columns: Columns) -> dict[str, Any]:
+    """Delta's struct type, whichever way the columns were stated."""
+    if isinstance(columns, Mapping):
+        if columns.get("type") == "struct" and isinstance(columns.get("fields"), list):
+            return {"type": "struct", "fields": [_field(field) for field in cast("Any", columns)["fields"]]}
+        return {"type": "struct", "fields": [_field({"name": name, "type": type}) for name, type in columns.items()]}
+    return {"type": "struct", "fields": [_field(field) for field in columns]}
+
+
+def to_wire(data_type: DataType) -> Any:
+    return _spelled(data_type, _WIRE)
+
+
+def to_log(data_type: DataType) -> Any:
+    return _spelled(data_type, _LOG)
+
+
+def primitives(data_type: DataType) -> Iterator[str]:
+    """The names of all types that it is made of."""
+    if isinstance(data_type, str):
+        yield data_type
+        return
+    for field in data_type.get("fields") or ():
+        yield from primitives(field["type"])
+    for key in TYPES_IN:
+        if key in data_type:
+            yield from primitives(data_type[key])
+
+
+def _field(stated: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(stated.get("name"), str) or "type" not in stated:
+        raise InvalidRequest(f"A column needs a name and a type, and this one is {dict(stated)!r}.")
+    return {
+        "name": stated["name"],
+        "type": _type(stated["type"]),
+        "nullable": stated.get("nullable", True),
+        "metadata": dict(stated.get("metadata") or {}),
+    }
+
+
+def _type(stated: Any) -> Any:
+    """Delta's JSON with every field complete, however deep it lies."""
+    if not isinstance(stated, Mapping):
+        return stated
+    whole = dict(cast("Mapping[str, Any]", stated))
+    if "fields" in whole:
+        whole["fields"] = [_field(field) for field in whole["fields"]]
+    for key in TYPES_IN & whole.keys():
+        whole[key] = _type(whole[key])
+    return whole
+
+
+def _spelled(node: Any, names: Mapping[str, str]) -> Any:
+    """Keys of types are spelled anew; the metadata of fields is the user's own and stays as it is."""
+    if not isinstance(node, Mapping):
+        return node
+    spelled: dict[str, Any] = {}
+    for key, value in cast("Mapping[str, Any]", node).items():
+        if key == "fields":
+            spelled[key] = [{**field, "type": _spelled(field["type"], names)} for field in value]
+        else:
+            spelled[names.get(key, key)] = value if key == "metadata" else _spelled(value, names)
+    return spelled

@@ -1,0 +1,193 @@
+"""Everything that can go wrong between a program and its catalog. Each message says what to do; facts are attributes.
+
+TidegateError
+├── Unreachable                 nobody answers, or answers break off; nothing was changed
+├── NotATidegate                something answers that is no Tidegate server, or one that does not know the call
+├── NotAuthenticated            the token is missing or wrong
+├── PermissionDenied
+├── InvalidRequest              a rule says no, here or on the server
+│   ├── InvalidCommit           actions that cannot be a commit; nothing was written
+│   └── InvalidRows             rows that do not fit the table's columns; nothing was written
+├── NotFound
+│   ├── NoSuchCatalog
+│   ├── NoSuchSchema
+│   └── NoSuchTable
+├── AlreadyExists               the name is taken
+├── NotEmpty                    it still holds something
+├── CommitConflict              another commit has this version: rebase and commit the next one
+├── ConcurrentChange            another commit changed what a write was made for: look, and write again
+├── RequirementConflict         the table is no longer what the caller knew: load it again
+├── EventsForgotten             older events were asked for than are kept
+├── TooBusy                     the server, or a backlog, is at its bound
+├── OutcomeUnknown              the request was sent and no answer came: it may have happened
+│   └── CommitOutcomeUnknown    a commit of which nobody could tell yet whether it happened: send it again
+├── ServerFailure               a defect of the server; its log has the details
+├── StorageFailure              a file of the table could not be read or written
+└── LogError                    a table's log, or what is asked of it: see log/errors.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidegate.client.proposals import Proposal
+    from tidegate.client.wire import Commit
+
+
+class TidegateError(Exception):
+    """Carries one message, written for the person who has to act on it."""
+
+    doubtful: bool = False
+    """A refusal of a commit that was sent before without an answer: files that it names are not safe to remove."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors travel between processes whole, whatever they were made from."""
+        return _remade, (type(self), self.message, self.__dict__)
+
+
+def _remade(kind: type[TidegateError], message: str, facts: dict[str, Any]) -> TidegateError:
+    error = kind.__new__(kind, message)
+    error.__dict__.update(facts)
+    return error
+
+
+class Unreachable(TidegateError):
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"No server answers at {url} ({why}). Check the address, and that `tidegate serve` runs.")
+        self.url = url
+        self.why = why
+
+
+class NotATidegate(TidegateError):
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"What answers at {url} is not a Tidegate server that knows this call ({why}). Check the URL.")
+        self.url = url
+        self.why = why
+
+
+class NotAuthenticated(TidegateError):
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message} Pass it as token=, or set TIDEGATE_TOKEN.")
+
+
+class PermissionDenied(TidegateError):
+    pass
+
+
+class InvalidRequest(TidegateError):
+    pass
+
+
+class InvalidCommit(InvalidRequest):
+    pass
+
+
+class InvalidRows(InvalidRequest):
+    """`column`: the one that does not fit, nested ones with dots; None if it is no single one."""
+
+    def __init__(self, message: str, *, column: str | None = None) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+class NotFound(TidegateError):
+    pass
+
+
+class NoSuchCatalog(NotFound):
+    pass
+
+
+class NoSuchSchema(NotFound):
+    pass
+
+
+class NoSuchTable(NotFound):
+    pass
+
+
+class AlreadyExists(TidegateError):
+    pass
+
+
+class NotEmpty(TidegateError):
+    pass
+
+
+class CommitConflict(TidegateError):
+    """`commits`: the ratified commits from the lost version on that are not published; the earlier are in the log.
+    `append_stands`: whether a commit that does nothing but add files can be committed again as it is; None if the
+    server has not said so.
+    """
+
+    def __init__(
+        self, table: str, *, version: int, latest: int, commits: Sequence[Commit], append_stands: bool | None = None
+    ) -> None:
+        why = "is taken" if version <= latest else "would leave a gap"
+        super().__init__(
+            f"Version {version} of {table} {why}: the latest is {latest}. Look at what was committed since, "
+            f"and commit version {latest + 1}."
+        )
+        self.version = version
+        self.latest = latest
+        self.commits = tuple(commits)
+        self.append_stands = append_stands
+
+
+class ConcurrentChange(TidegateError):
+    """`version`: that of the other commit, or a later one. Nothing of the write is in the table."""
+
+    def __init__(self, table: str, *, version: int, what: str) -> None:
+        super().__init__(
+            f"Version {version} of {table}, committed meanwhile, {what}. Look at the table, and write again."
+        )
+        self.version = version
+
+
+class RequirementConflict(TidegateError):
+    pass
+
+
+class EventsForgotten(TidegateError):
+    pass
+
+
+class TooBusy(TidegateError):
+    pass
+
+
+class OutcomeUnknown(TidegateError):
+    def __init__(self, request: str, why: str) -> None:
+        super().__init__(
+            f"{request} was sent, but no answer came ({why}): it may have happened. Look before you send it again."
+        )
+        self.why = why
+
+
+class CommitOutcomeUnknown(OutcomeUnknown):
+    """The staged file is kept. `table.resend(error)` sends the very same commit again: that never doubles it."""
+
+    def __init__(self, proposal: Proposal, why: str) -> None:
+        super().__init__("the commit", why)
+        self.message = (
+            f"Version {proposal.version} of {proposal.table} was proposed, and nobody could tell yet whether it is "
+            f"ratified ({why}). Call table.resend(error): the same commit is sent again, and never counts twice."
+        )
+        self.args = (self.message,)
+        self.proposal = proposal
+        self.version = proposal.version
+        self.txn_id = proposal.txn_id
+
+
+class ServerFailure(TidegateError):
+    pass
+
+
+class StorageFailure(TidegateError):
+    pass

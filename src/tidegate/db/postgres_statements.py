@@ -1,0 +1,85 @@
+"""PostgreSQL's hot statements as a session prepares them, with their parameters and rows in the binary format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import NamedTuple
+
+from tidegate.db.hot_statements import (
+    CHANGING_COLUMNS,
+    COMMIT_COLUMNS,
+    EVENT_COLUMNS,
+    TEXT_COLUMNS,
+    PostgresStatements,
+    Row,
+)
+from tidegate.db.known_tables import State
+from tidegate.db.postgres_arrays import bigints, read_bigint, texts
+from tidegate.db.postgres_session import Parameters, Question, Statement
+from tidegate.db.postgres_session import Row as SentRow
+from tidegate.domain.names import TableId, TableName
+
+
+def _statement(name: str, text: str | bytes) -> Statement:
+    """In the driver's texts a parameter is %s; the database numbers them."""
+    numbers = count(1)
+    written = text if isinstance(text, str) else text.decode()
+    return Statement(name.encode(), re.sub("%s", lambda _: f"${next(numbers)}", written).encode())
+
+
+class _Written(NamedTuple):
+    """A statement that takes rows as one array for each column."""
+
+    statement: Statement
+    columns: Sequence[str]
+
+
+FIND = _statement("find", PostgresStatements.find)
+BEGIN = _statement("begin", "BEGIN ISOLATION LEVEL READ COMMITTED")
+LOCK = _statement("lock", PostgresStatements.locking)
+COMMIT = _statement("commit", "COMMIT")
+ROLLBACK = _statement("rollback", "ROLLBACK")
+_WRITTEN = {
+    "commits": _Written(_statement("add", PostgresStatements.adding), COMMIT_COLUMNS),
+    "tables": _Written(_statement("change", PostgresStatements.changing), (*CHANGING_COLUMNS, "id")),
+    "events": _Written(_statement("tell", PostgresStatements.telling), EVENT_COLUMNS),
+}
+"""By the kind of rows, as `HotStatements.write` names them; in the order in which they are written."""
+GROUP_STATEMENTS = (BEGIN, LOCK, *(written.statement for written in _WRITTEN.values()), COMMIT, ROLLBACK)
+
+
+def find_parameters(names: Sequence[TableName]) -> Parameters:
+    return [texts(each) for each in PostgresStatements().names(names)]
+
+
+def read_found(row: SentRow) -> tuple[int, TableId, State]:
+    """Position, id and state."""
+    position, id, state = row
+    return read_bigint(position), TableId(id.decode()), read_bigint(state)
+
+
+def lock_parameters(ids: Sequence[TableId]) -> Parameters:
+    return [texts(ids)]
+
+
+def read_locked(row: SentRow) -> tuple[TableId, State]:
+    id, state = row
+    return TableId(id.decode()), read_bigint(state)
+
+
+def write_questions(rows: Mapping[str, Sequence[Row]]) -> list[Question]:
+    """What stores rows of each kind."""
+    if unheard_of := rows.keys() - _WRITTEN.keys():
+        raise AssertionError(f"no statement stores {unheard_of}")
+    return [
+        (written.statement, _arrays(written.columns, rows[kind]))
+        for kind, written in _WRITTEN.items()
+        if rows.get(kind)
+    ]
+
+
+def _arrays(columns: Sequence[str], rows: Sequence[Row]) -> Parameters:
+    values = zip(*rows, strict=True)
+    return [(texts if column in TEXT_COLUMNS else bigints)(each) for column, each in zip(columns, values, strict=True)]

@@ -1,0 +1,69 @@
+"""The doctor for the storage of managed tables: what lies there that no table needs."""
+
+from __future__ import annotations
+
+from tidegate.domain.doctor import Finding, Problem, expired_staging, orphaned
+from tidegate.domain.namespaces import Catalog
+from tidegate.domain.ports import UnitOfWork
+from tidegate.domain.privileges import Operation, Principal
+from tidegate.services.environment import Environment
+from tidegate.services.expire_staging import EXPIRED_AT_ONCE, expire_staging
+
+PAGE = 1000
+
+
+async def examine_storage(env: Environment, caller: Principal) -> list[Finding]:
+    """Staging tables that have expired, and folders that belong to no table, dropped table or staging table."""
+    env.authorize(caller, Operation.MANAGE_METASTORE, "the metastore")
+    before = env.patient_clock() - env.retentions.staging_ms
+    expired = await env.database.read(lambda uow: uow.staging_tables.count(made_before=before))
+    found = [expired_staging(expired)] if expired else []
+    for root in await env.database.read(lambda uow: _roots(env, uow)):
+        for orphan in await _orphans(env, root):
+            location = f"{root}/{orphan}"
+            empty = not await env.table_files.find(location, deep=True, limit=1)
+            found.append(orphaned(location, empty=empty))
+    return found
+
+
+async def mend_storage(env: Environment, caller: Principal) -> list[Finding]:
+    found = await examine_storage(env, caller)
+    for finding in found:
+        if finding.problem is Problem.ORPHAN and finding.fixable:
+            await env.table_files.remove_empty_folders(finding.subject)
+        elif finding.problem is Problem.EXPIRED_STAGING:
+            # In bounded batches; their files go in the background.
+            while await expire_staging(env) == EXPIRED_AT_ONCE:
+                continue
+    return found
+
+
+def _roots(env: Environment, uow: UnitOfWork) -> list[str]:
+    """Where managed tables may lie: the server's storage root, and those of catalogs and schemas."""
+    roots = {env.storage_root}
+    after = ""
+    while catalogs := uow.catalogs.page(after=after, limit=PAGE):
+        for catalog in catalogs:
+            homes = [catalog.storage_location, *_schema_homes(uow, catalog)]
+            roots |= {f"{home}/tables" for home in homes if home is not None}
+        after = catalogs[-1].name
+    return sorted(roots)
+
+
+def _schema_homes(uow: UnitOfWork, catalog: Catalog) -> list[str | None]:
+    homes: list[str | None] = []
+    after = ""
+    while schemas := uow.schemas.page(catalog, after=after, limit=PAGE):
+        homes += [schema.storage_location for schema in schemas]
+        after = schemas[-1].name.schema
+    return homes
+
+
+async def _orphans(env: Environment, root: str) -> list[str]:
+    folders = await env.table_files.folders(root)
+    orphans: list[str] = []
+    for start in range(0, len(folders), PAGE):
+        names = folders[start : start + PAGE]
+        owned = await env.database.read(lambda uow: uow.tables.owned(names))  # noqa: B023
+        orphans += [name for name in names if name not in owned]
+    return orphans
