@@ -26,6 +26,7 @@ from tidegate.http.app import App
 from tidegate.http.delta.endpoints import ENDPOINTS as DELTA_ENDPOINTS
 from tidegate.http.delta.face import DELTA
 from tidegate.http.endpoints import Endpoint
+from tidegate.http.extensions.commits import ENDPOINTS as INLINE_COMMIT_ENDPOINTS
 from tidegate.http.extensions.doctor import ENDPOINTS as DOCTOR_ENDPOINTS
 from tidegate.http.extensions.dropped_tables import ENDPOINTS as DROPPED_TABLE_ENDPOINTS
 from tidegate.http.extensions.events import ENDPOINTS as EVENT_ENDPOINTS
@@ -52,12 +53,14 @@ from tidegate.services.describe_commits import CommitDescriptions
 from tidegate.services.environment import DeliveryLimits, Environment
 from tidegate.services.event_feed import EventFeed
 from tidegate.services.first_start import first_start
+from tidegate.services.forget_appends import forget_appends
 from tidegate.services.forget_events import forget_events
 from tidegate.services.heartbeat import EVERY_SECONDS, Heartbeat
 from tidegate.services.outcomes import OutcomeCounts
 from tidegate.services.publish_queue import PublishQueue
+from tidegate.services.ratify_group import ratify_group
+from tidegate.services.staged_versions import StagedVersions
 from tidegate.services.turns import Turns
-from tidegate.services.update_table import ratify_group
 from tidegate.settings import Settings
 from tidegate.storage.delta_logs import ObjectStoreDeltaLogs
 from tidegate.storage.table_files import LocalTableFiles
@@ -79,6 +82,7 @@ ENDPOINTS: list[Endpoint] = [
     *CREDENTIAL_ENDPOINTS,
     *PERMISSION_ENDPOINTS,
     *WORKSPACE_ENDPOINTS,
+    *INLINE_COMMIT_ENDPOINTS,
     *TIMELINE_ENDPOINTS,
     *METRICS_ENDPOINTS,
     *DOCTOR_ENDPOINTS,
@@ -143,6 +147,7 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
             delay_seconds=settings.publish_after_ms / 1000,
             tables_max=settings.cache_entries_max if settings.publishing == "on" else 0,
         ),
+        staged_versions=StagedVersions(tables_max=settings.cache_entries_max),
         measures=measures,
         traces=traces,
         feed=EventFeed(),
@@ -170,6 +175,7 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         commits_page_size_max=settings.commits_page_size_max,
         metrics_history_max=settings.metrics_history_max,
         grants_max=settings.grants_max,
+        inline_bytes_max=settings.inline_bytes_max,
     )
 
     heartbeat = Heartbeat(env, url=url, clock=time.monotonic)
@@ -214,6 +220,7 @@ def _jobs(env: Environment, settings: Settings) -> list[Job]:
         Job("following events", lambda: env.feed.follow(env.database)),
         Job("delivering events", lambda: deliver_for_ever(env)),
         Job("forgetting events", lambda: forget_events(env, kept_ms=kept_ms), every_seconds=FORGET_SECONDS),
+        Job("forgetting appends", lambda: forget_appends(env), every_seconds=FORGET_SECONDS),
     ]
     if settings.publishing == "on":
         jobs += [

@@ -13,6 +13,7 @@ from tidegate.domain.event_filters import EVERYTHING, EventFilter
 from tidegate.domain.events import Event, NumberedEvent
 from tidegate.domain.events import Sequence as EventSequence
 from tidegate.domain.files import FoundFile
+from tidegate.domain.frozen import frozen
 from tidegate.domain.grants import Grant
 from tidegate.domain.metrics import KeptReport
 from tidegate.domain.names import SchemaName, TableId, TableName, Version
@@ -98,6 +99,10 @@ class Tables(Protocol):
         """The commits that were ratified for these versions, published or not."""
         ...
 
+    def opened(self, appends: Sequence[tuple[TableId, str]]) -> Mapping[tuple[TableId, str], Version]:
+        """Which of these appends, by their transactions' ids, have happened before, and as which version."""
+        ...
+
     def history(self, id: TableId, *, before: Version | None, limit: int) -> Sequence[RatifiedCommit]:
         """The ratified commits of a table, published or not, newest first; with `before` those of lower versions."""
         ...
@@ -107,7 +112,7 @@ class Tables(Protocol):
         before: Mapping[TableId, Table],
         after: Mapping[TableId, Table],
         *,
-        won: Commits,
+        won: Sequence[Won],
         happened: Sequence[Event],
     ) -> None:
         """Writes what changed from `before` to `after`, the newly ratified commits, and the events that tell of it."""
@@ -132,7 +137,28 @@ class Tables(Protocol):
         ...
 
 
-Commits = Sequence[tuple[TableId, RatifiedCommit]]
+@frozen
+class Won:
+    """A newly ratified commit, with its content if that came along, and with the id by which it is known again if it
+    had left its version open.
+    """
+
+    table_id: TableId
+    ratified: RatifiedCommit
+    content: bytes | None = None
+    txn_id: str | None = None
+
+
+class InlineCommits(Protocol):
+    """Contents of ratified commits that are not published yet, and appends that left their version open."""
+
+    def contents(self, id: TableId, *, first: Version, last: Version) -> Mapping[Version, bytes]:
+        """Of the versions from `first` to `last`, those that are inline and not published."""
+        ...
+
+    def forget_opened(self, *, ratified_before: int, limit: int) -> int:
+        """Appends that nobody will send again: how many were forgotten."""
+        ...
 
 
 class Events(Protocol):
@@ -338,6 +364,8 @@ class UnitOfWork(Protocol):
     @property
     def tables(self) -> Tables: ...
     @property
+    def inline_commits(self) -> InlineCommits: ...
+    @property
     def commit_reports(self) -> CommitReports: ...
     @property
     def grants(self) -> Grants: ...
@@ -413,12 +441,17 @@ class DeltaLogs(Protocol):
         """Whether the published file of this version holds the very bytes of the staged one."""
         ...
 
-    async def find_obstacle(self, location: str, commit: Commit) -> Obstacle | None:
+    async def find_obstacle(self, location: str, commit: Commit, contents: Mapping[Version, bytes]) -> Obstacle | None:
         """Why the published file of this version does not count; None if there is no such file, or it does count."""
         ...
 
-    async def publish(self, location: str, commits: Sequence[Commit]) -> Publication:
-        """Copies staged commits into the log, in order, each put only where nothing is, synced and then verified.
+    async def stage(self, location: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> None:
+        """Writes inline commits where staged ones lie, whole and synced. They may be there already."""
+        ...
+
+    async def publish(self, location: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> Publication:
+        """Puts commits into the log, in order, each only where nothing is, synced and then verified. They are read from
+        their staged files, but for those whose content is given.
 
         What is there already counts if it holds the same bytes. Stops at the first obstacle.
         """

@@ -30,6 +30,7 @@ from tidegate.domain.protocol import (
     check_protocol,
     contract_met,
 )
+from tidegate.domain.row_ids import RowMark
 from tidegate.domain.uniform import Uniform
 
 
@@ -77,6 +78,8 @@ class Table:
     published: Version
     unpublished: tuple[Commit, ...]
     uniform: Uniform | None
+    row_mark: RowMark | None = None
+    """The highest row id as of the last version of which the catalog knows it."""
 
     @property
     def etag(self) -> str:

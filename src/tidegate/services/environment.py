@@ -24,6 +24,7 @@ from tidegate.services.describe_commits import CommitDescriptions
 from tidegate.services.event_feed import EventFeed
 from tidegate.services.outcomes import OutcomeCounts
 from tidegate.services.publish_queue import PublishQueue
+from tidegate.services.staged_versions import StagedVersions
 from tidegate.services.turns import Turns
 from tidegate.telemetry.server import ServerMeasures
 from tidegate.telemetry.traces import Traces
@@ -48,6 +49,7 @@ class Environment:
     activity: TableCounts
     turns: Turns
     publishing: PublishQueue
+    staged_versions: StagedVersions
     measures: ServerMeasures
     traces: Traces | None
     """None: nobody listens."""
@@ -70,6 +72,7 @@ class Environment:
     commits_page_size_max: int
     metrics_history_max: int
     grants_max: int
+    inline_bytes_max: int
 
     def authorize(self, caller: Principal, operation: Operation, on: str | SchemaName | TableName) -> None:
         self.authorizer.require(caller, Question(operation, on))
