@@ -32,6 +32,7 @@ from tidegate.http.extensions.dropped_tables import ENDPOINTS as DROPPED_TABLE_E
 from tidegate.http.extensions.events import ENDPOINTS as EVENT_ENDPOINTS
 from tidegate.http.extensions.face import TIDEGATE
 from tidegate.http.extensions.metrics import ENDPOINTS as METRICS_ENDPOINTS
+from tidegate.http.extensions.ownership import ENDPOINTS as OWNERSHIP_ENDPOINTS
 from tidegate.http.extensions.prometheus import BESIDES, METRICS
 from tidegate.http.extensions.status import ENDPOINTS as STATUS_ENDPOINTS
 from tidegate.http.extensions.subscriptions import ENDPOINTS as SUBSCRIPTION_ENDPOINTS
@@ -63,6 +64,7 @@ from tidegate.services.staged_versions import StagedVersions
 from tidegate.services.turns import Turns
 from tidegate.settings import Settings
 from tidegate.storage.delta_logs import ObjectStoreDeltaLogs
+from tidegate.storage.found_tables import LocalFoundTables
 from tidegate.storage.table_files import LocalTableFiles
 from tidegate.telemetry.server import ServerMeasures
 from tidegate.telemetry.traces import open_traces
@@ -70,6 +72,7 @@ from tidegate.worker.background import Background, Job
 from tidegate.worker.cleaning import clean_logs
 from tidegate.worker.deliverer import deliver_for_ever
 from tidegate.worker.housekeeping import end_retentions, remove_folders
+from tidegate.worker.promises import keep_promises_for_ever
 from tidegate.worker.publisher import publish_for_ever, sweep
 
 ENDPOINTS: list[Endpoint] = [
@@ -87,6 +90,7 @@ ENDPOINTS: list[Endpoint] = [
     *METRICS_ENDPOINTS,
     *DOCTOR_ENDPOINTS,
     *DROPPED_TABLE_ENDPOINTS,
+    *OWNERSHIP_ENDPOINTS,
     *STATUS_ENDPOINTS,
     *EVENT_ENDPOINTS,
     *SUBSCRIPTION_ENDPOINTS,
@@ -138,6 +142,7 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         authorizer=AdminsOnly(frozenset({ADMIN, ANONYMOUS})),
         delta_logs=delta_logs,
         table_files=LocalTableFiles(),
+        found_tables=LocalFoundTables(),
         vendor=LocalVendor(),
         outcomes=OutcomeCounts(now_ms, tables_max=COUNTED_TABLES_MAX),
         activity=TableCounts(tables_max=COUNTED_TABLES_MAX),
@@ -229,6 +234,7 @@ def _jobs(env: Environment, settings: Settings) -> list[Job]:
         ]
     pause = settings.housekeeping_seconds
     jobs += [
+        Job("keeping promises", lambda: keep_promises_for_ever(env)),
         Job("ending retentions", lambda: end_retentions(env), every_seconds=pause),
         Job("cleaning logs", lambda: clean_logs(env), every_seconds=settings.log_cleaning_seconds),
         Job("removing folders", lambda: remove_folders(env), every_seconds=pause),

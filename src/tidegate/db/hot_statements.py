@@ -47,6 +47,7 @@ CHANGING_COLUMNS = (
     "uniform",
     "row_mark_version",
     "row_mark",
+    "releasing",
     "state",
 )
 EVENT_COLUMNS = ("kind", "table_id", "table_name", "version", "at", "principal", "data")

@@ -99,6 +99,8 @@ tables = sa.Table(
     sa.Column("latest_timestamp", sa.BigInteger, nullable=False),
     sa.Column("published", sa.BigInteger, nullable=False),
     sa.Column("uniform", sa.Text),
+    # The version that gives the table back, while that is under way: it takes no other commits.
+    sa.Column("releasing", sa.BigInteger),
     # The highest row id, as of the last version of which the catalog knows it; null before that.
     sa.Column("row_mark_version", sa.BigInteger),
     sa.Column("row_mark", sa.BigInteger),
@@ -309,4 +311,29 @@ dead_letters = sa.Table(
     sa.Column("error", sa.Text, nullable=False),
     sa.Column("failed_at", sa.BigInteger, nullable=False),
     sa.Column("resend", sa.Boolean, nullable=False),
+)
+
+ownership_promises = sa.Table(
+    "ownership_promises",
+    metadata,
+    sa.Column("table_id", sa.Text, primary_key=True),
+    sa.Column("change", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("location", _Plain, nullable=False, unique=True),
+    # Null: not planned yet.
+    sa.Column("version", sa.BigInteger),
+    sa.Column("timestamp", sa.BigInteger),
+    sa.Column("content", sa.Text),
+    sa.Column("document", sa.Text),
+    sa.Column("kept", sa.Text, nullable=False),
+    sa.Column("begun_at", sa.BigInteger, nullable=False),
+    sa.Column("begun_by", sa.Text, nullable=False),
+)
+
+adoptable_locations = sa.Table(
+    "adoptable_locations",
+    metadata,
+    sa.Column("location", _Plain, primary_key=True),
+    sa.Column("added_at", sa.BigInteger, nullable=False),
+    sa.Column("added_by", sa.Text, nullable=False),
 )

@@ -16,7 +16,7 @@ from tidegate.db.events import event_row
 from tidegate.db.hot_statements import CHANGING_COLUMNS, GroupRows, HotStatements
 from tidegate.db.known_tables import KnownTables, State, new_state
 from tidegate.db.locations import overlapping
-from tidegate.db.schema import catalogs, commits, removals, schemas, staging_tables, table_metadata, tables
+from tidegate.db.schema import catalogs, commits, grants, removals, schemas, staging_tables, table_metadata, tables
 from tidegate.domain.commits import Commit, RatifiedCommit
 from tidegate.domain.errors import NoSuchSchema, NoSuchTable, TableAlreadyExists
 from tidegate.domain.events import Event
@@ -139,6 +139,17 @@ class SqlTables:
         query = LIVE_TABLES.where(tables.c.schema_id == schema.id, tables.c.name > after)
         rows = self._connection.execute(query.order_by(tables.c.name).limit(limit)).all()
         return [_table(row, ()) for row in rows]
+
+    def change(self, table: Table) -> None:
+        """Type, metadata and where its log stands."""
+        row = dict(zip(CHANGING_COLUMNS, _changing(table, new_state()), strict=True))
+        self._connection.execute(tables.update().where(tables.c.id == table.id).values(type=table.type.value, **row))
+        changed = {"of_table": table.id, "new_document": encode_metadata(table.metadata)}
+        self._connection.execute(_CHANGE_METADATA, changed)
+
+    def forget(self, id: TableId) -> None:
+        self._connection.execute(grants.delete().where(grants.c.securable_id == id))
+        self._connection.execute(tables.delete().where(tables.c.id == id))
 
     def rename(self, table: Table, to: TableName, *, by: Principal, now: int) -> None:
         change = tables.update().where(*_still(table))
@@ -309,6 +320,7 @@ def _table(row: sa.Row[Any], unpublished: tuple[Commit, ...]) -> Table:
         unpublished=unpublished,
         uniform=decode_uniform(row.uniform),
         row_mark=None if row.row_mark_version is None else RowMark(row.row_mark_version, row.row_mark),
+        releasing=row.releasing,
     )
 
 
@@ -326,6 +338,7 @@ def _changing(table: Table, state: State) -> tuple[Any, ...]:
         encode_uniform(table.uniform),
         None if table.row_mark is None else table.row_mark.version,
         None if table.row_mark is None else table.row_mark.highest,
+        table.releasing,
         state,
     )
 

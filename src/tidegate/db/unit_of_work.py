@@ -13,6 +13,7 @@ from tidegate.db.hot_statements import HotStatements
 from tidegate.db.inline_commits import SqlInlineCommits
 from tidegate.db.known_tables import KnownTables
 from tidegate.db.namespaces import SqlCatalogs, SqlMetastore, SqlSchemas
+from tidegate.db.ownership import SqlOwnership
 from tidegate.db.removals import SqlRemovals
 from tidegate.db.servers import SqlServers
 from tidegate.db.staging_tables import SqlStagingTables
@@ -28,6 +29,7 @@ class SqlUnitOfWork:
         self.staging_tables = SqlStagingTables(connection)
         self.tables = SqlTables(connection, known, hot)
         self.inline_commits = SqlInlineCommits(connection)
+        self.ownership = SqlOwnership(connection)
         self.commit_reports = SqlCommitReports(connection)
         self.grants = SqlGrants(connection)
         self.events = SqlEvents(connection)

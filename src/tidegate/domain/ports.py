@@ -18,6 +18,7 @@ from tidegate.domain.grants import Grant
 from tidegate.domain.metrics import KeptReport
 from tidegate.domain.names import SchemaName, TableId, TableName, Version
 from tidegate.domain.namespaces import Catalog, Schema
+from tidegate.domain.ownership import AdoptableLocation, FoundTable, OwnershipCommit, Promise
 from tidegate.domain.privileges import Principal, Question
 from tidegate.domain.publishing import Alarm, Backlog, Behind, Obstacle, Publication, PublishedFile
 from tidegate.domain.ratification import Decision, Proposal
@@ -83,6 +84,14 @@ class Tables(Protocol):
 
     def page(self, schema: Schema, *, after: str, limit: int) -> Sequence[Table]:
         """For listings, which show no commits: the unpublished ones, perhaps very many, are left out."""
+        ...
+
+    def change(self, table: Table) -> None:
+        """Type, metadata and where its log stands, of a table that is locked."""
+        ...
+
+    def forget(self, id: TableId) -> None:
+        """Its rows, and the grants on it; its files and its events stay."""
         ...
 
     def rename(self, table: Table, to: TableName, *, by: Principal, now: int) -> None: ...
@@ -159,6 +168,36 @@ class InlineCommits(Protocol):
     def forget_opened(self, *, ratified_before: int, limit: int) -> int:
         """Appends that nobody will send again: how many were forgotten."""
         ...
+
+
+class Ownership(Protocol):
+    """Changes of ownership that are under way, and where tables may be taken over from."""
+
+    def promise(self, promise: Promise) -> None:
+        """Raises InvalidRequest if another one is under way at the place."""
+        ...
+
+    def get(self, id: TableId) -> Promise | None: ...
+    def find(self, location: str) -> Promise | None: ...
+    def find_overlapping(self, location: str) -> Promise | None: ...
+    def all(self, *, limit: int) -> Sequence[Promise]:
+        """The oldest first."""
+        ...
+
+    def plan(self, promise: Promise, commit: OwnershipCommit) -> bool:
+        """Gives the promise another commit. False, and nothing has changed, if somebody else did so meanwhile."""
+        ...
+
+    def strike_out(self, promise: Promise) -> bool:
+        """False if it has been planned anew, or is gone."""
+        ...
+
+    def allow(self, place: AdoptableLocation) -> bool:
+        """False if it is allowed already."""
+        ...
+
+    def disallow(self, location: str) -> bool: ...
+    def allowed(self) -> Sequence[AdoptableLocation]: ...
 
 
 class Events(Protocol):
@@ -366,6 +405,8 @@ class UnitOfWork(Protocol):
     @property
     def inline_commits(self) -> InlineCommits: ...
     @property
+    def ownership(self) -> Ownership: ...
+    @property
     def commit_reports(self) -> CommitReports: ...
     @property
     def grants(self) -> Grants: ...
@@ -445,6 +486,13 @@ class DeltaLogs(Protocol):
         """Why the published file of this version does not count; None if there is no such file, or it does count."""
         ...
 
+    async def put_if_absent(self, location: str, version: Version, content: bytes) -> bool:
+        """Whether `_delta_log/<version>.json` holds this content, whole and synced: put there now, or before.
+
+        False: something else is there. Raises Unavailable if nothing was put, OutcomeUnknown if it may have been.
+        """
+        ...
+
     async def stage(self, location: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> None:
         """Writes inline commits where staged ones lie, whole and synced. They may be there already."""
         ...
@@ -455,6 +503,18 @@ class DeltaLogs(Protocol):
 
         What is there already counts if it holds the same bytes. Stops at the first obstacle.
         """
+        ...
+
+
+class FoundTables(Protocol):
+    """Tables in the object store that need not be known to the catalog."""
+
+    async def find(self, location: str) -> FoundTable:
+        """Raises InvalidRequest if there is none, or its log cannot be read."""
+        ...
+
+    async def check_writable(self, location: str) -> None:
+        """Raises InvalidRequest unless the server can write to the table's log."""
         ...
 
 

@@ -175,6 +175,11 @@ def table_moved(proposal: Proposal, *, now_named: TableName | None) -> TidegateE
 
 def _check_kind(table: Table, proposal: Proposal) -> None:
     managed = table.type is TableType.MANAGED
+    if table.releasing is not None and (proposal.addition is not None or proposal.append is not None):
+        raise InvalidRequest(
+            f"{table.name} is being given back to its file system and takes no commits through the catalog. "
+            "Write to it by its path once that is done."
+        )
     if proposal.append is not None and not managed:
         raise InvalidRequest(f"Commits are for managed tables; {table.name} is external.")
     for action in proposal.actions:

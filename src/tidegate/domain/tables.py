@@ -80,6 +80,8 @@ class Table:
     uniform: Uniform | None
     row_mark: RowMark | None = None
     """The highest row id as of the last version of which the catalog knows it."""
+    releasing: Version | None = None
+    """The version that gives the table back, while that is under way: it takes no other commits."""
 
     @property
     def etag(self) -> str:

@@ -13,6 +13,7 @@ from tidegate.domain.ports import (
     CredentialVendor,
     Database,
     DeltaLogs,
+    FoundTables,
     Functions,
     TableFiles,
     Webhooks,
@@ -44,6 +45,7 @@ class Environment:
     authorizer: Authorizer
     delta_logs: DeltaLogs
     table_files: TableFiles
+    found_tables: FoundTables
     vendor: CredentialVendor
     outcomes: OutcomeCounts
     activity: TableCounts

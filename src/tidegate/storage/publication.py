@@ -22,7 +22,7 @@ from tidegate.domain.log_files import COPY_SUFFIX
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import AlarmReason, Obstacle, Publication
 from tidegate.steps import reached
-from tidegate.storage.local_files import open_file, same_as, same_content
+from tidegate.storage.local_files import open_file, same_as, same_content, sync_folder
 
 _PIECE_BYTES = 4 * 1024 * 1024
 
@@ -48,7 +48,7 @@ def publish(log: str, commits: Sequence[Commit], contents: Mapping[Version, byte
             break
         verified = commit.version
     if written:
-        _sync_folder(log)
+        sync_folder(log)
     return Publication(verified, obstacle)
 
 
@@ -69,8 +69,8 @@ def stage(log: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]
                 raise
             written = True
     if written:
-        _sync_folder(folder)
-        _sync_folder(log)
+        sync_folder(folder)
+        sync_folder(log)
 
 
 class _Ratified(NamedTuple):
@@ -189,11 +189,3 @@ def _write_pieces(pieces: Iterable[bytes], target: str) -> None:
         os.fsync(writing)
     finally:
         os.close(writing)
-
-
-def _sync_folder(folder: str) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
