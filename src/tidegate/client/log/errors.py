@@ -91,4 +91,4 @@ class InvalidFilter(LogError):
 
 class ArrowMissing(LogError):
     def __init__(self, purpose: str) -> None:
-        super().__init__(f"{purpose} needs pyarrow: pip install 'tidegate[arrow]'.")
+        super().__init__(f"{purpose} needs pyarrow: pip install 'tidegate[client]'.")
