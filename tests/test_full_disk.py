@@ -61,6 +61,25 @@ def test_a_disk_that_fills_up_leaves_no_torn_file_in_the_log_and_holds_up_no_oth
     assert server.stop() == 0
 
 
+def test_what_comes_before_a_commit_without_room_is_published_and_what_comes_after_it_is_not(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "home", settings={"publish_after_ms": "1000"}).start()
+    with server.lake() as lake:
+        table, contents = lake.new_table("t"), dict[int, bytes]()
+        with room(server, ROOM_BYTES):
+            for version in range(1, 13):
+                contents[version] = large_commit(2 * ROOM_BYTES if version == 3 else 10)
+                commit = table.stage_commit(version, content=contents[version])
+                assert table.update(add_commit(commit)).status_code == 200
+            wait_until(lambda: any("File too large" in line for line in server.log), "the log says what is wrong")
+            wait_until(lambda: len(list(table.log.glob("[0-9]*.json"))) == 3, "two are published next to version 0")
+            assert sorted(int(file.stem) for file in table.log.glob("[0-9]*.json")) == [0, 1, 2]
+        wait_until(lambda: table.versions() == [], "published once there is room")
+    for version, content in contents.items():
+        assert (table.log / f"{version:020}.json").read_bytes() == content
+    assert not [file for file in table.log.iterdir() if file.name.endswith(COPY_SUFFIX)]
+    assert server.stop() == 0
+
+
 def test_a_commit_that_the_database_has_no_room_for_is_not_ratified_and_can_be_sent_again(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "home").start()
     with server.lake() as lake:

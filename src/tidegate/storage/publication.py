@@ -1,12 +1,12 @@
 """Publishing on this machine's file systems: a copy that appears in the log whole, or not at all.
 
-    1. read the staged file              its size is the one that was ratified; an inline commit brings its bytes
-    2. write a copy beside the log       under a name that nobody reads, and sync it
-    3. give it its name in the log       a hard link, which fails if the name is taken: put-if-absent
-    4. sync the folder, compare          what is in the log is what was ratified, and stays when the power goes
+    1. look at the staged files          their sizes are those that were ratified; an inline commit brings its bytes
+    2. write copies beside the log       under names that nobody reads, and sync them, several side by side
+    3. give them their names in the log  by version; a hard link, which fails if the name is taken: put-if-absent
+    4. compare, sync the folder          what is in the log is what was ratified, and stays when the power goes
 
-Killed between any two steps, the next attempt begins anew and finds what is there: the copy's own name is left behind,
-and is removed with other leftovers.
+Killed between any two steps, the next attempt begins anew and finds what is there: the copies' own names are left
+behind, and are removed with other leftovers.
 """
 
 from __future__ import annotations
@@ -14,17 +14,59 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tidegate.domain.commits import Commit, published_name
+from tidegate.domain.frozen import frozen
 from tidegate.domain.log_files import COPY_SUFFIX
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import AlarmReason, Obstacle, Publication
 from tidegate.steps import reached
 from tidegate.storage.local_files import open_file, same_as, same_content, sync_folder
+from tidegate.storage.synced_files import NewFile, Write, Written, write_synced
 
 _PIECE_BYTES = 4 * 1024 * 1024
+
+
+class _Ratified(NamedTuple):
+    """A commit, where it is published, and its bytes: in the staged file, or given."""
+
+    commit: Commit
+    staged: str
+    published: str
+    given: bytes | None
+
+    @staticmethod
+    def of(log: str, commit: Commit, contents: Mapping[Version, bytes]) -> _Ratified:
+        staged, published = f"{log}/_staged_commits/{commit.file_name}", f"{log}/{published_name(commit.version)}"
+        return _Ratified(commit, staged, published, contents.get(commit.version))
+
+    def is_published(self) -> bool:
+        if self.given is not None:
+            return same_as(self.published, self.given)
+        return same_content(self.published, self.staged, size=self.commit.file_size)
+
+    def content(self, write: Write) -> None:
+        """Piece by piece."""
+        if self.given is not None:
+            write(self.given)
+            return
+        reading = open_file(self.staged)
+        try:
+            while piece := os.read(reading, _PIECE_BYTES):
+                write(piece)
+        finally:
+            os.close(reading)
+
+
+@frozen
+class _Plan:
+    """Commits, each with the copy to be made of it, None if it is published already; and what comes after the last."""
+
+    steps: list[tuple[_Ratified, NewFile | None]]
+    obstacle: Obstacle | None = None
+    failure: OSError | None = None
 
 
 def find_obstacle(log: str, commit: Commit, contents: Mapping[Version, bytes]) -> Obstacle | None:
@@ -35,72 +77,80 @@ def find_obstacle(log: str, commit: Commit, contents: Mapping[Version, bytes]) -
 
 def publish(log: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> Publication:
     """Publishes into the folder `log`, in order, and stops at the first obstacle. Raises OSError."""
-    verified, written, obstacle = None, False, None
-    for commit in commits:
-        ratified = _Ratified.of(log, commit, contents)
-        if not os.path.lexists(ratified.published):
-            obstacle = _staged_obstacle(ratified)
-            if obstacle is not None:
-                break
-            written = _put_if_absent(log, ratified) or written
-        obstacle = _published_obstacle(ratified)
-        if obstacle is not None:
-            break
-        verified = commit.version
-    if written:
-        sync_folder(log)
-    return Publication(verified, obstacle)
+    plan = _plan(log, commits, contents)
+    copies = [copy for _, copy in plan.steps if copy is not None]
+    try:
+        return _link_all(log, plan, write_synced(copies))
+    finally:
+        for copy in copies:
+            _remove(copy.path)
 
 
 def stage(log: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> None:
     """Writes the files that these commits would have, had they been staged: whole and synced. Raises OSError."""
-    folder, written = f"{log}/_staged_commits", False
+    folder = f"{log}/_staged_commits"
     os.makedirs(folder, exist_ok=True)
-    for commit in commits:
-        staged, content = f"{folder}/{commit.file_name}", contents[commit.version]
-        if not same_as(staged, content):
-            copy = _copy_name(log, staged)
-            try:
-                _write(content, copy)
-                # What else has this name was never ratified under it.
-                os.replace(copy, staged)
-            except BaseException:
-                _remove(copy)
-                raise
-            written = True
-    if written:
+    all_of_them = [_Ratified.of(log, commit, contents) for commit in commits]
+    missing = [one for one in all_of_them if one.given is not None and not same_as(one.staged, one.given)]
+    copies = [NewFile(_copy_name(log, one.staged), one.content) for one in missing]
+    try:
+        written = write_synced(copies)
+        if written.failure is not None:
+            raise written.failure
+        for one, copy in zip(missing, copies, strict=True):
+            # What else has this name was never ratified under it.
+            os.replace(copy.path, one.staged)
+    finally:
+        for copy in copies:
+            _remove(copy.path)
+    if missing:
         sync_folder(folder)
         sync_folder(log)
 
 
-class _Ratified(NamedTuple):
-    """A commit, where it is published, and its bytes: in the staged file, or given."""
+def _plan(log: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> _Plan:
+    steps: list[tuple[_Ratified, NewFile | None]] = []
+    for commit in commits:
+        ratified = _Ratified.of(log, commit, contents)
+        is_there = os.path.lexists(ratified.published)
+        try:
+            obstacle = _published_obstacle(ratified) if is_there else _staged_obstacle(ratified)
+        except OSError as failure:
+            return _Plan(steps, failure=failure)
+        if obstacle is not None:
+            return _Plan(steps, obstacle)
+        copy = None if is_there else NewFile(_copy_name(log, ratified.published), ratified.content)
+        steps.append((ratified, copy))
+    return _Plan(steps)
 
-    commit: Commit
-    staged: str
-    published: str
-    content: bytes | None
 
-    @staticmethod
-    def of(log: str, commit: Commit, contents: Mapping[Version, bytes]) -> _Ratified:
-        staged, published = f"{log}/_staged_commits/{commit.file_name}", f"{log}/{published_name(commit.version)}"
-        return _Ratified(commit, staged, published, contents.get(commit.version))
-
-    def is_published(self) -> bool:
-        if self.content is not None:
-            return same_as(self.published, self.content)
-        return same_content(self.published, self.staged, size=self.commit.file_size)
-
-    def copy_to(self, target: str) -> None:
-        if self.content is not None:
-            _write(self.content, target)
-        else:
-            _copy(self.staged, target)
+def _link_all(log: str, plan: _Plan, written: Written) -> Publication:
+    """What can be linked is, also when something that comes after it has failed: that is raised then."""
+    verified = None
+    try:
+        for ratified, copy in plan.steps:
+            if copy is None:
+                # Somebody else's, who may not have waited until it is on disk.
+                _sync_file(ratified.published)
+            else:
+                if copy.path not in written.paths and written.failure is not None:
+                    raise written.failure
+                _link(copy.path, ratified.published)
+                obstacle = _published_obstacle(ratified)
+                if obstacle is not None:
+                    return Publication(verified, obstacle)
+            verified = ratified.commit.version
+    finally:
+        if plan.steps:
+            sync_folder(log)
+    if plan.failure is not None:
+        raise plan.failure
+    return Publication(verified, plan.obstacle)
 
 
 def _staged_obstacle(ratified: _Ratified) -> Obstacle | None:
     commit = ratified.commit
-    if ratified.content is not None:
+    if ratified.given is not None:
         return None
     try:
         size = os.stat(ratified.staged).st_size
@@ -125,7 +175,7 @@ def _published_obstacle(ratified: _Ratified) -> Obstacle | None:
     if ratified.is_published():
         return None
     commit = ratified.commit
-    if ratified.content is None and not os.path.exists(ratified.staged):
+    if ratified.given is None and not os.path.exists(ratified.staged):
         return Obstacle(
             commit.version,
             AlarmReason.STAGED_FILE_GONE,
@@ -141,20 +191,12 @@ def _published_obstacle(ratified: _Ratified) -> Obstacle | None:
     )
 
 
-def _put_if_absent(log: str, ratified: _Ratified) -> bool:
-    """Whether the file in the log is ours; else somebody else was first."""
-    copy = _copy_name(log, ratified.published)
-    try:
-        ratified.copy_to(copy)
-        reached("publish.copied")
-        try:
-            os.link(copy, ratified.published)
-        except FileExistsError:
-            return False
+def _link(copy: str, published: str) -> None:
+    """Somebody else may be first: what is there then is looked at."""
+    reached("publish.copied")
+    with contextlib.suppress(FileExistsError):
+        os.link(copy, published)
         reached("publish.linked")
-        return True
-    finally:
-        _remove(copy)
 
 
 def _copy_name(log: str, target: str) -> str:
@@ -167,25 +209,9 @@ def _remove(copy: str) -> None:
         os.unlink(copy)
 
 
-def _copy(source: str, target: str) -> None:
-    reading = open_file(source)
+def _sync_file(path: str) -> None:
+    opened = open_file(path)
     try:
-        _write_pieces(iter(lambda: os.read(reading, _PIECE_BYTES), b""), target)
+        os.fsync(opened)
     finally:
-        os.close(reading)
-
-
-def _write(content: bytes, target: str) -> None:
-    _write_pieces([content], target)
-
-
-def _write_pieces(pieces: Iterable[bytes], target: str) -> None:
-    writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-    try:
-        for piece in pieces:
-            rest = memoryview(piece)
-            while rest:
-                rest = rest[os.write(writing, rest) :]
-        os.fsync(writing)
-    finally:
-        os.close(writing)
+        os.close(opened)
