@@ -29,6 +29,8 @@ _CASES = """\
 cases:
   commit    over 64 tables, the publication report riding along; 1, 8, 32 and 128 clients; and the database limit
   publish   commits that the server publishes by itself
+  inline    whole commits, with all that their writers do for them: staged, and with their content in the request,
+            1 and 32 clients; and 32 clients that append to one table and leave the version open
   load      with 0, 10 and 1000 unpublished commits
   mix       5 loads, then a commit
   contend   32 clients want the next version of one table

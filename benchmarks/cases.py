@@ -38,17 +38,32 @@ def load(pending: int) -> Case:
     return Case("load", f"load, {pending} pending", "load", tables=tables, pending=pending)
 
 
+def whole(how: str, clients: int = USUAL_CLIENTS) -> Case:
+    """`how`: staged or inline."""
+    return Case("inline", f"whole commit, {how}", f"whole-{how}", clients=clients, tables=max(64, clients))
+
+
 COMMITS = tuple(commit(clients) for clients in CONCURRENCY)
 LOADS = tuple(load(pending) for pending in (0, 10, 1000))
 MIX = Case("mix", "5 loads per commit", "mix")
 PUBLISH = Case("publish", "commit, the server publishes", "leave")
 CONTEND = Case("contend", "contend for one table", "contend", tables=1)
+APPEND = Case("inline", "open appends, one table", "append", tables=1)
+APPEND_PUBLISHED = Case("inline", "open appends, one table, the server publishes", "append-published", tables=1)
 CREATE = Case("create", "create and drop", "create", clients=8, tables=1)
 _LISTED = f"pages of a list of {LISTED_TABLES:,} tables"
 LIST = Case("list", _LISTED, "list", clients=4, tables=LISTED_TABLES, schema=LISTED_SCHEMA)
 
+WHOLE = tuple(whole(how, clients) for clients in (1, USUAL_CLIENTS) for how in ("staged", "inline"))
+
 SMALL = (*COMMITS, *LOADS, MIX, CONTEND, CREATE, LIST)
 """On a catalog that holds little else."""
+
+KEPT = (APPEND,)
+"""Likewise, but nothing that every server of the API could do."""
+
+PUBLISHED = (PUBLISH, *WHOLE, APPEND_PUBLISHED)
+"""Where the server publishes: all that is kept by it, or what writers left."""
 
 SERVERS = (commit(), load(10))
 """Through two servers of one database."""
@@ -66,7 +81,7 @@ def limit(clients: int = USUAL_CLIENTS) -> Case:
 
 LIMITS = tuple(limit(clients) for clients in CONCURRENCY)
 LIMIT = limit()
-GROUPS = ("commit", "publish", "load", "mix", "contend", "create", "list", "large", "servers", "start")
+GROUPS = ("commit", "publish", "inline", "load", "mix", "contend", "create", "list", "large", "servers", "start")
 
 
 def chosen(cases: Iterable[Case], groups: Iterable[str]) -> list[Case]:

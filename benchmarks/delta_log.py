@@ -45,6 +45,7 @@ class DeltaLog:
             raise ValueError(
                 f"The benchmark writes and publishes files itself, on local disks only, not at {location}."
             )
+        self.location = location
         self._folder = f"{location.removeprefix('file://').removeprefix('file:')}/_delta_log"
         self._staged = f"{self._folder}/_staged_commits"
 

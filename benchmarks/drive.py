@@ -17,12 +17,14 @@ from typing import Any
 
 from benchmarks.arguments import positive
 from benchmarks.driver import Driver, DriverError, Lap
+from benchmarks.inline_workloads import INLINE_WORKLOADS
 from benchmarks.processes import Cost, cost
 from benchmarks.samples import Samples, summarize
 from benchmarks.wire import Target
 from benchmarks.workloads import WORKLOADS, Options, Record, Workload
 
 TOKEN_VARIABLE = "BENCHMARK_TOKEN"
+ALL_WORKLOADS = WORKLOADS | INLINE_WORKLOADS
 _ABOUT = "Drives one workload against any server of Delta REST v1.0 whose tables lie on a local disk."
 
 
@@ -45,11 +47,12 @@ class Watched:
 
 def drive(name: str, target: Target, options: Options, timing: Timing, watched: Watched) -> dict[str, Any]:
     """Prepares, warms up and measures. What the warm-up did also tells how much to have ready for the clock."""
-    workload = WORKLOADS[name](Driver(target.addresses, options.clients), target, options)
+    workload = ALL_WORKLOADS[name](Driver(target.addresses, options.clients), target, options)
     workload.prepare()
     try:
         warm = _measure(workload, timing.warm_up_seconds, None, Watched())
         measured = _measure(workload, timing.seconds, warm["per_second"], watched)
+        workload.verify()
     finally:
         workload.finish()
     return {"workload": name, **asdict(options), "body_bytes": workload.body_bytes, "warm_up": warm, **measured}
@@ -58,6 +61,7 @@ def drive(name: str, target: Target, options: Options, timing: Timing, watched: 
 def _measure(workload: Workload, seconds: float, per_second: float | None, watched: Watched) -> dict[str, Any]:
     record = {kind: Samples() for kind in (*workload.headline, *workload.details)}
     workload.done = [0] * workload.options.clients
+    workload.spent.clear()
     steps = workload.steps(record, seconds=seconds, per_second=per_second)
     before = watched.cost()
     lap = workload.driver.lap(steps, seconds=seconds)
@@ -65,6 +69,7 @@ def _measure(workload: Workload, seconds: float, per_second: float | None, watch
     return {
         "seconds": lap.seconds,
         **_summarize(workload, record, lap),
+        **({"spent": dict(workload.spent)} if workload.spent else {}),
         "driver_cpu_share": lap.cpu_share,
         **{f"{role}_cpu_seconds": after[role].cpu_seconds - before[role].cpu_seconds for role in after},
         **{f"{role}_rss_bytes": after[role].rss_bytes for role in after},
@@ -98,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.drive", description=_ABOUT)
-    parser.add_argument("workload", choices=sorted(WORKLOADS))
+    parser.add_argument("workload", choices=sorted(ALL_WORKLOADS))
     parser.add_argument("--url", action="append", required=True, help="base URL; several: clients take turns")
     parser.add_argument("--token", default=os.environ.get(TOKEN_VARIABLE, ""), help=f"default: ${TOKEN_VARIABLE}")
     parser.add_argument("--catalog", default="main")

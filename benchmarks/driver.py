@@ -4,6 +4,9 @@ What a client does is a generator: it yields the bytes of a request and gets bac
 
     def step():
         status, body = yield b"GET /x HTTP/1.1\r\nHost: h\r\n\r\n"
+        yield write_a_file
+
+What it does itself and has to wait for, such as a synced file, it yields as a function (`workers.py`).
 
 There is no HTTP library in here: of an answer only the status line and Content-Length are read. That is all that the
 servers under test need, and whatever else comes (chunks, a closed connection, silence) ends the run with an error: a
@@ -21,12 +24,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from time import perf_counter, process_time
 
+from benchmarks.workers import NOTHING, Work, Workers
+
 ANSWER_SECONDS_MAX = 60
 _RECEIVE_BYTES = 64 * 1024
 _LENGTH = b"content-length:"
 
 Answer = tuple[int, bytes]
-Step = Generator[bytes, Answer, None]
+Step = Generator[bytes | Work, Answer, None]
 
 
 class DriverError(Exception):
@@ -177,6 +182,9 @@ class Driver:
         with ExitStack() as stack:
             self._poll = stack.enter_context(select.epoll())
             self._connections: dict[int, Connection] = {}
+            self._workers: Workers[Client] = Workers(count)
+            stack.callback(self._workers.close)
+            self._poll.register(self._workers.fd, select.EPOLLIN)
             yield [Client([self._connect(address, stack) for address in self._addresses]) for _ in range(count)]
 
     def _connect(self, address: tuple[str, int], stack: ExitStack) -> Connection:
@@ -188,42 +196,50 @@ class Driver:
 
     def _run(self, clients: Sequence[Client], steps: Sequence[Step], deadline: float, *, until_first: bool) -> float:
         """When the clock stopped."""
-        busy = _begin(clients, steps)
-        connections, poll = self._connections, self._poll.poll
+        busy = self._begin(clients, steps)
+        poll = self._poll.poll
         while busy:
             events = poll(ANSWER_SECONDS_MAX)
             if not events:
                 raise DriverError(f"The server has not answered for {ANSWER_SECONDS_MAX} s.")
-            for fd, _ in events:
-                connection = connections[fd]
-                answer = connection.answer()
-                if answer is None:
-                    continue
-                client = connection.client
+            for client, answer in (ready for fd, _ in events for ready in self._ready(fd)):
                 try:
-                    request = client.step.send(answer)
+                    wanted = client.step.send(answer)
                 except StopIteration:
                     busy -= 1
                     deadline = min(deadline, perf_counter()) if until_first else deadline
                     continue
                 if perf_counter() < deadline:
-                    client.ask(request)
+                    self._do(client, wanted)
                 else:
                     busy -= 1
                     client.step.close()
         return min(deadline, perf_counter())
 
+    def _ready(self, fd: int) -> Sequence[tuple[Client, Answer]]:
+        """The clients that have got what they waited for."""
+        connection = self._connections.get(fd)
+        if connection is None:
+            return [(client, NOTHING) for client in self._workers.done()]
+        answer = connection.answer()
+        return () if answer is None else ((connection.client, answer),)
 
-def _begin(clients: Sequence[Client], steps: Sequence[Step]) -> int:
-    """The number of clients that have something to do."""
-    busy = 0
-    for client, step in zip(clients, steps, strict=True):
-        client.step = step
-        request = next(step, None)
-        if request is not None:
-            client.ask(request)
-            busy += 1
-    return busy
+    def _do(self, client: Client, wanted: bytes | Work) -> None:
+        if isinstance(wanted, bytes):
+            client.ask(wanted)
+        else:
+            self._workers.begin(client, wanted)
+
+    def _begin(self, clients: Sequence[Client], steps: Sequence[Step]) -> int:
+        """The number of clients that have something to do."""
+        busy = 0
+        for client, step in zip(clients, steps, strict=True):
+            client.step = step
+            wanted = next(step, None)
+            if wanted is not None:
+                self._do(client, wanted)
+                busy += 1
+        return busy
 
 
 def _one_after_the_other(steps: Sequence[Step]) -> Step:

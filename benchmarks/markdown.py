@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator
 
 from benchmarks import cases
 from benchmarks.figures import number, share
-from benchmarks.results import DRIVER, ECHO, ECHO_LARGE, Result, Results, large_of, limit_of
+from benchmarks.results import DRIVER, ECHO, ECHO_LARGE, Result, Results, large_of, limit_of, publishing_of
 from benchmarks.targets import targets
 
 
 def report(results: Results, plot: str) -> str:
     lines = ["# Benchmark", "", *_machine(results), ""]
     lines += [f"![Throughput and p99 over concurrency]({plot})", ""]
-    lines += [*_targets(results), "", *_cases(results), "", *_limits(results), "", *_starts(results)]
+    lines += [*_targets(results), "", *_cases(results), "", *_writers(results)]
+    lines += [*_limits(results), "", *_starts(results)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -114,6 +115,33 @@ def _fairness(results: Iterable[Result]) -> Iterator[str]:
                 f"{result.site}, {result.case.clients} contending writers: the unluckiest won {100 * fewest:.0f} % of "
                 f"the mean, the luckiest {100 * most:.0f} %."
             )
+
+
+def _writers(results: Results) -> Iterator[str]:
+    sites = [publishing_of(database) for database in ("sqlite", "postgresql")]
+    found = [results.get(site, cases.whole(how, 1)) for site in sites for how in ("staged", "inline")]
+    if not any(found):
+        return
+    yield "## What a commit costs its writer"
+    yield ""
+    yield (
+        "One client, which does everything for a commit itself: a staged one is written, proposed and published, the "
+        "files synced as the Python client syncs them; of an inline one the server publishes what it has kept, after "
+        "its answer. Requests, files and calls of fsync were counted."
+    )
+    yield ""
+    head = "where | commit | >requests | >files written | >syncs | >p50 ms"
+    yield from table(head, (_writer_row(result) for result in found if result is not None))
+    yield ""
+
+
+def _writer_row(result: Result) -> tuple[str, ...]:
+    counted = [_count(result.each(what)) for what in ("requests", "files", "syncs")]
+    return (result.site, result.case.title, *counted, number(result.median("p50_ms")))
+
+
+def _count(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def _limits(results: Results) -> Iterator[str]:

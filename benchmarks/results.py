@@ -48,6 +48,11 @@ class Result:
         costs = [1000 * repeat[field] / max(1, repeat["count"]) for repeat in self.repeats if field in repeat]
         return statistics.median(costs) if costs else None
 
+    def each(self, what: str) -> float | None:
+        """How many requests, files or syncs a commit took its writer."""
+        spent = [repeat["spent"] for repeat in self.repeats if repeat.get("spent")]
+        return statistics.median(one.get(what, 0) / one["commits"] for one in spent) if spent else None
+
     @property
     def shares(self) -> tuple[float, float]:
         """What the least and the most successful client got, each as a share of the mean; the median of the repeats."""

@@ -17,6 +17,7 @@ from tests.postgres import free_port
 
 START_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 60
+UNPUBLISHED_MAX = 1_000_000
 _PROBE = b"GET /health HTTP/1.1\r\nHost: catalog\r\nConnection: close\r\n\r\n"
 
 
@@ -42,10 +43,12 @@ class RunningServer:
 
 
 def start_tidegate(home: Path, database: str | None, *, publishing: bool) -> RunningServer:
-    """Where the driver publishes, or keeps commits unpublished in order to load them, the server does not."""
+    """Where the driver publishes, or keeps commits unpublished in order to load them, the server does not; it then
+    takes as many of them as the driver wants to keep."""
     more = [] if database is None else ["--database", database]
     command = ["-m", "tidegate", "serve", "--home", str(home), "--log-level", "warning", *more]
-    return _start(command, home.parent, TIDEGATE_PUBLISHING="on" if publishing else "off")
+    kept = {"TIDEGATE_PUBLISHING": "off", "TIDEGATE_UNPUBLISHED_COMMITS_MAX": str(UNPUBLISHED_MAX)}
+    return _start(command, home.parent, **({"TIDEGATE_PUBLISHING": "on"} if publishing else kept))
 
 
 def start_echo(size: int, folder: Path) -> RunningServer:

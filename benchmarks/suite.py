@@ -113,10 +113,11 @@ class _Suite:
         runs: list[Run] = []
         for database in self._plan.databases:
             small = self._small_catalog(database)
-            runs += _runs(small.site(), chosen(cases.SMALL, self._plan.groups), self._plan)
-            if "publish" in self._plan.groups:
+            runs += _runs(small.site(), chosen((*cases.SMALL, *cases.KEPT), self._plan.groups), self._plan)
+            published = chosen(cases.PUBLISHED, self._plan.groups)
+            if published:
                 publishing = self._catalog(publishing_of(database), database, [])
-                runs += _runs(publishing.site(), [cases.PUBLISH], self._plan)
+                runs += _runs(publishing.site(), published, self._plan)
             if "large" in self._plan.groups:
                 large = self._large_catalog(database)
                 runs += _runs(large.site(), cases.large(self._plan.large_tables), self._plan)

@@ -48,12 +48,18 @@ class BenchTable:
 
     def propose(self, target: Target, version: int, *, report: int) -> Proposal:
         """A commit, with the report riding along that everything up to `report` is published."""
+        commit = self.log.stage(version, self.next_timestamp())
+        return Proposal(commit, self.proposal_of(target, commit, report=report))
+
+    def next_timestamp(self) -> int:
         self.timestamp = max(self.timestamp + 1, time.time_ns() // 1_000_000)
-        commit = self.log.stage(version, self.timestamp)
+        return self.timestamp
+
+    def proposal_of(self, target: Target, commit: StagedCommit, *, report: int) -> bytes:
         updates: list[dict[str, Any]] = [{"action": "add-commit", "commit": commit.described()}]
         if report > 0:
             updates.append({"action": "set-latest-backfilled-version", "latest-published-version": report})
-        return Proposal(commit, target.update(self.name, self._update(updates)))
+        return target.update(self.name, self._update(updates))
 
     def publish_pending(self) -> None:
         """In order: what an earlier run left behind counts as published with the next report."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks import cases
 from benchmarks.figures import number, share
-from benchmarks.results import ECHO, ECHO_LARGE, Results, large_of
+from benchmarks.results import ECHO, ECHO_LARGE, Results, large_of, publishing_of
 
 STARVING_SHARE = 0.25
 """A writer that wins less than this share of what is fair is starving; pure chance leaves the unluckiest with 0.6."""
@@ -36,7 +36,8 @@ class Target:
 
 def targets(results: Results) -> list[Target]:
     """Those of which everything was measured."""
-    return [*_commits(results), *_loads(results), *_contention(results), *_size(results), *_start(results)]
+    judged = (_commits, _inline, _loads, _contention, _size, _start)
+    return [target for judge in judged for target in judge(results)]
 
 
 def _share(what: str, part: float | None, whole: float | None, wanted: float) -> Iterator[Target]:
@@ -79,6 +80,18 @@ def _contention(results: Results) -> Iterator[Target]:
             yield Target(f"32 contend, {database}: p99 of a win", p99, 250, "ms", at_least=False)
         what = f"32 contend, {database}: wins of the unluckiest writer, as a share of what is fair"
         yield Target(what, result.shares[0], STARVING_SHARE, "%")
+
+
+def _inline(results: Results) -> Iterator[Target]:
+    for database in ("sqlite", "postgresql"):
+        publishing = publishing_of(database)
+        staged, inline = (results.rate(publishing, cases.whole(how, 1)) for how in ("staged", "inline"))
+        if staged and inline:
+            yield Target(f"whole commit, 1 client, {database}: inline against staged", inline / staged, 1.5, "times")
+        for site, case in ((database, cases.APPEND), (publishing, cases.APPEND_PUBLISHED)):
+            rate = results.rate(site, case)
+            if rate is not None:
+                yield Target(f"{case.key}, {database}", rate, 2000, "a second")
 
 
 def _size(results: Results) -> Iterator[Target]:

@@ -1,4 +1,4 @@
-"""Requests of Delta REST v1.0 (and of the old API's listing) as the bytes that go over the wire."""
+"""Requests as the bytes that go over the wire: Delta REST v1.0, the old API's listing, Tidegate's own commits."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 
 UNITY = "/api/2.1/unity-catalog"
 DELTA = f"{UNITY}/delta/v1"
+TIDEGATE = "/api/tidegate/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,13 @@ class Target:
 
     def update(self, table: str, body: bytes) -> bytes:
         return self.request("POST", f"{self._schema()}/tables/{table}", body)
+
+    def commit_inline(self, table: str, body: bytes) -> bytes:
+        return self.request("POST", self._commits(table), body)
+
+    def kept(self, table: str, *, start: int) -> bytes:
+        """The table's latest version, and the commits from this one on that are not published yet."""
+        return self.request("GET", f"{self._commits(table)}?start_version={start}")
 
     def drop(self, table: str) -> bytes:
         return self.request("DELETE", f"{self._schema()}/tables/{table}")
@@ -58,6 +66,9 @@ class Target:
         if body is not None:
             lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
         return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
+
+    def _commits(self, table: str) -> str:
+        return f"{TIDEGATE}/tables/{self.catalog}.{self.schema}.{table}/commits"
 
     def _schema(self) -> str:
         return f"{DELTA}/catalogs/{self.catalog}/schemas/{self.schema}"

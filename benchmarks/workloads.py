@@ -14,6 +14,7 @@ import random
 import re
 import uuid
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count, cycle
@@ -59,6 +60,8 @@ class Workload(ABC):
         """Of an answer to what the workload is about, if that is a load."""
         self.done = [0] * options.clients
         """How often each client has reached what it wanted, in this lap; with what was still in flight at its end."""
+        self.spent: Counter[str] = Counter()
+        """Commits of this lap and what they took their writers: requests, files, syncs; where that is counted."""
 
     @abstractmethod
     def prepare(self) -> None: ...
@@ -70,6 +73,9 @@ class Workload(ABC):
     def waiting(self, ended: float) -> list[float]:
         """How long clients had been at what they had not reached when the clock stopped, where that can be long."""
         return []
+
+    def verify(self) -> None:  # noqa: B027
+        """After the last lap: whatever was counted and is not in the catalog ends the run."""
 
     def finish(self) -> None:  # noqa: B027
         """After the clock: takes back what was not used."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
 import threading
 import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,21 +22,26 @@ from benchmarks.drive import Timing, Watched, drive
 from benchmarks.drive import main as drive_command
 from benchmarks.driver import Driver, DriverError, Step, UnexpectedAnswer
 from benchmarks.fill import Filling, fill
+from benchmarks.inline_workloads import AppendOpen
 from benchmarks.processes import cost
-from benchmarks.results import ECHO, Results, large_of
+from benchmarks.results import ECHO, Results, large_of, publishing_of
 from benchmarks.samples import Samples, percentile, summarize
 from benchmarks.suite import Run, in_order
 from benchmarks.tables import make_schema
 from benchmarks.targets import Target as Wanted
 from benchmarks.targets import targets
 from benchmarks.wire import Target
+from benchmarks.workers import Work
 from benchmarks.workloads import Options
+from benchmarks.writing import write_new
 
 from tests.lake import Lake, LakeTable
 from tests.postgres import free_port
 from tests.servers import ServerProcess
 from tests.waiting import wait_until
 
+WHOLE_STAGED = {"commits": 1, "requests": 1, "files": 2, "syncs": 4}
+"""What such a commit takes its writer; each file is synced, and so is its folder."""
 SHORT = Timing(seconds=0.25, warm_up_seconds=0.1)
 ON_SQLITE = pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 
@@ -55,6 +62,13 @@ def lake(target: Target, lake: Lake) -> Lake:
 def done(result: dict[str, Any]) -> int:
     """All that was done, before and after the clock too."""
     return sum(result["done_by_client"]) + sum(result["warm_up"]["done_by_client"])
+
+
+def posted(request: bytes | Work) -> tuple[str, bytes]:
+    """Path and body of a request."""
+    assert isinstance(request, bytes)
+    head, _, body = request.partition(b"\r\n\r\n")
+    return head.split()[1].decode(), body
 
 
 def log_of(loaded: dict[str, Any]) -> Path:
@@ -124,6 +138,72 @@ def test_contending_writers_win_each_version_once(target: Target, lake: Lake) ->
     assert all((log_of(loaded) / f"{version:020}.json").is_file() for version in range(1, done(result) + 1))
     assert len(loaded["commits"]) <= 4
     assert result["count"] <= sum(result["done_by_client"])
+
+
+def test_whole_staged_commits_are_written_and_published_with_their_syncs_counted(target: Target, lake: Lake) -> None:
+    sync = os.fsync
+    results = [drive("whole-staged", target, Options(clients, tables=4), SHORT, Watched()) for clients in (3, 1)]
+    assert os.fsync is sync
+    loaded = [lake.load(f"whole_staged_{number:03}").json() for number in range(4)]
+    assert sum(table["latest-table-version"] for table in loaded) == sum(map(done, results))
+    for table in loaded:
+        assert [commit["version"] for commit in table["commits"]] == [table["latest-table-version"]]
+        # Of the latest version the clock may have left one file unwritten, and of the next one another behind.
+        staged = {(int(file.name[:20]), file.read_bytes()) for file in (log_of(table) / "_staged_commits").iterdir()}
+        for version in range(1, table["latest-table-version"]):
+            assert (version, (log_of(table) / f"{version:020}.json").read_bytes()) in staged
+    for result in results:
+        spent = result["spent"]
+        assert spent["commits"] >= result["count"] > 0
+        assert spent == {kind: each * spent["commits"] for kind, each in WHOLE_STAGED.items()}
+
+
+def test_whole_inline_commits_take_one_request_and_are_all_published(database_url: str, tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "home", database_url, settings={"publish_after_ms": "10"}).start()
+    target = Target([server.url], server.token)
+    results = [drive("whole-inline", target, Options(clients, tables=4), SHORT, Watched()) for clients in (3, 1)]
+    with server.lake() as lake:
+        loaded = [lake.load(f"whole_inline_{number:03}").json() for number in range(4)]
+    assert sum(table["latest-table-version"] for table in loaded) == sum(map(done, results))
+    for table in loaded:
+        versions = range(table["latest-table-version"] + 1)
+        assert table["commits"] == []
+        assert all((log_of(table) / f"{version:020}.json").is_file() for version in versions)
+        assert not list((log_of(table) / "_staged_commits").iterdir())
+    assert all(result["spent"].keys() == {"commits", "requests"} for result in results)
+    assert all(result["spent"]["commits"] == result["spent"]["requests"] > 0 for result in results)
+    assert server.stop() == 0
+
+
+def test_open_appends_that_were_counted_are_versions_of_one_table(database_url: str, tmp_path: Path) -> None:
+    settings = {"publishing": "off", "unpublished_commits_max": "100000"}
+    server = ServerProcess(tmp_path / "home", database_url, settings=settings).start()
+    target = Target([server.url], server.token)
+    appends = AppendOpen(Driver(target.addresses, 4), target, Options(clients=4))
+    appends.prepare()
+    appends.driver.lap(appends.steps({"commit": Samples()}, seconds=0.3, per_second=None), seconds=0.3)
+    with server.lake() as lake:
+        table = lake.load(appends.table.name).json()
+        assert sorted(commit["version"] for commit in table["commits"]) == list(range(1, sum(appends.done) + 1))
+        stranger = appends.steps({"commit": Samples()}, seconds=1, per_second=None)[0]
+        path, body = posted(next(stranger))
+        assert lake.http.post(path, content=body).status_code == 200
+    with pytest.raises(DriverError, match=f"is at version {sum(appends.done) + 1}, but {sum(appends.done)} commits"):
+        appends.verify()
+    assert done(drive("append", target, Options(clients=3), SHORT, Watched())) > 0
+    assert server.stop() == 0
+
+
+def test_open_appends_that_the_server_publishes_are_waited_for(tmp_path: Path) -> None:
+    settings = {"publish_after_ms": "10", "unpublished_commits_max": "50"}
+    server = ServerProcess(tmp_path / "home", settings=settings).start()
+    result = drive("append-published", Target([server.url], server.token), Options(clients=3), SHORT, Watched())
+    logs = list((tmp_path / "home" / "tables").rglob("_delta_log"))
+    assert [len(list(log.glob("*.json"))) for log in logs] == [done(result) + 1]
+    with server.lake() as lake:
+        query = {"catalog_name": "main", "schema_name": "default"}
+        assert lake.http.get("/api/2.1/unity-catalog/tables", params=query).json()["tables"] == []
+    assert server.stop() == 0
 
 
 @ON_SQLITE
@@ -230,7 +310,7 @@ def test_an_odd_answer_ends_the_run(answers: list[bytes], told: str) -> None:
 
 
 @ON_SQLITE
-@pytest.mark.parametrize("workload", ["load", "commit", "contend", "create", "list"])
+@pytest.mark.parametrize("workload", ["load", "commit", "contend", "create", "list", "whole-staged", "append"])
 def test_an_unexpected_status_fails_loudly(
     workload: str, server: ServerProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -252,6 +332,48 @@ def test_a_client_that_runs_out_of_work_stops_the_clock() -> None:
 
         lap = Driver(target.addresses, 1).lap([step()], seconds=30)
     assert lap.seconds < 10
+
+
+def together(steps: list[Step]) -> None:
+    """Without a server: they ask nothing."""
+    Driver([], len(steps)).complete(steps)
+
+
+def test_what_clients_do_themselves_keeps_no_other_client_waiting() -> None:
+    met = threading.Barrier(3)
+
+    def meet() -> None:
+        met.wait(20)
+
+    def step() -> Step:
+        assert (yield meet) == (0, b"")
+
+    together([step() for _ in range(3)])
+    assert not met.broken
+
+
+def test_a_client_that_is_alone_does_its_own_work_without_a_thread() -> None:
+    threads: list[threading.Thread] = []
+
+    def step() -> Step:
+        for _ in range(3):
+            yield lambda: threads.append(threading.current_thread())
+
+    together([step()])
+    assert threads == [threading.current_thread()] * 3
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+def test_work_that_fails_ends_the_run(clients: int, tmp_path: Path) -> None:
+    taken = tmp_path / "7.json"
+    taken.write_bytes(b"theirs")
+
+    def step() -> Step:
+        yield lambda: write_new(f"file://{taken}", b"ours", Counter())
+
+    with pytest.raises(DriverError, match="with other bytes"):
+        together([step() for _ in range(clients)])
+    assert taken.read_bytes() == b"theirs"
 
 
 def test_the_cost_of_a_process_is_that_of_its_children_too() -> None:
@@ -383,6 +505,35 @@ def test_targets_are_judged_by_medians_against_the_limits_of_the_same_run() -> N
         "start, sqlite: to the first 200": (1.2, "not reached"),
         "start, sqlite: idle memory": (100, "reached"),
     }
+
+
+def whole_and_open() -> Results:
+    site = publishing_of("sqlite")
+    results = results_of(
+        (site, cases.whole("staged", 1), [100]),
+        (site, cases.whole("inline", 1), [160, 140, 120]),
+        ("sqlite", cases.APPEND, [2_100]),
+        (site, cases.APPEND_PUBLISHED, [700]),
+    )
+    for how, spent in {"staged": WHOLE_STAGED, "inline": {"commits": 2, "requests": 3}}.items():
+        results.add(site, cases.whole(how, 1), {"per_second": 130, "count": 1, "p50_ms": 10.0, "spent": spent})
+    return results
+
+
+def test_inline_commits_are_judged_against_staged_ones_and_open_appends_by_their_rate() -> None:
+    judged = {target.what: (pytest.approx(target.measured), target.verdict) for target in targets(whole_and_open())}
+    assert judged == {
+        "whole commit, 1 client, sqlite: inline against staged": (135 / 115, "not reached"),
+        "open appends, one table, 32 clients, sqlite": (2_100, "reached"),
+        "open appends, one table, the server publishes, 32 clients, sqlite": (700, "not reached"),
+    }
+
+
+def test_the_report_shows_what_a_commit_costs_its_writer() -> None:
+    lines = markdown.report(whole_and_open(), "plot.svg").splitlines()
+    assert "| sqlite, publishing | whole commit, staged | 1 | 2 | 4 | 10.0 |" in lines
+    assert "| sqlite, publishing | whole commit, inline | 1.5 | 0 | 0 | 10.0 |" in lines
+    assert "costs its writer" not in markdown.report(results_of(("sqlite", cases.commit(), [1.0])), "plot.svg")
 
 
 @pytest.mark.parametrize(
