@@ -199,6 +199,24 @@ def test_content_that_cannot_be_a_commit_is_refused_and_changes_nothing(
     assert inline.kept()["latest_version"] == 0
 
 
+@pytest.mark.parametrize(
+    "second",
+    [
+        "\ufeff" + line(add("a")),
+        line(add("a")).replace("100", "NaN"),
+        line(add("a")).replace("100", "-Infinity"),
+        line(add("a")).replace("100", "1e999"),
+    ],
+    ids=["byte order mark", "NaN", "Infinity", "larger than any double"],
+)
+@pytest.mark.parametrize("told", [{"version": 1}, {"metadata_version": 0}], ids=["versioned", "open"])
+def test_what_only_python_takes_for_json_is_refused(inline: Inline, second: str, told: dict[str, int]) -> None:
+    refused = inline.commit(content() + second, **told)
+    assert refused.status_code == 400, refused.text
+    assert "Line 2 of the content is not JSON" in refused.json()["message"]
+    assert inline.kept()["latest_version"] == 0
+
+
 def test_a_content_that_is_too_large_is_refused_by_a_code_of_its_own(inline: Inline) -> None:
     refused = inline.commit(content(add("a" * 70_000)), version=1)
     assert (refused.status_code, refused.json()["error_code"]) == (400, "COMMIT_TOO_LARGE")

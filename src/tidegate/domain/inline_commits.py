@@ -10,6 +10,7 @@ made and which transaction it is, so its name follows from it, and whoever sends
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, cast
@@ -105,9 +106,12 @@ def _row_mark(says: TableActions, version: Version) -> RowMark | None:
 
 def _read(line: bytes, number: int) -> Line:
     try:
-        parsed = json.loads(line)
+        parsed = _DECODER.decode(line.decode())
     except (ValueError, RecursionError):
-        raise InvalidRequest(f"Line {number} of the content is not JSON. Write one action a line.") from None
+        raise InvalidRequest(
+            f"Line {number} of the content is not JSON. Write one action a line, without a byte order mark, and no "
+            "number that is not finite."
+        ) from None
     check_nesting(parsed, f"Line {number} of the content")
     if not isinstance(parsed, dict) or len(cast("dict[str, Any]", parsed)) != 1:
         raise InvalidRequest(f"Line {number} of the content is not a single Delta action.")
@@ -115,3 +119,16 @@ def _read(line: bytes, number: int) -> Line:
     if name not in ACTIONS or not isinstance(value, dict):
         raise InvalidRequest(f"Line {number} of the content, {name[:50]!r}, is no action that a commit may have.")
     return Line(line, name, cast("dict[str, Any]", value))
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number in JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_number(text)
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_number)
+"""As strict as those who will read the log: Python's own takes NaN, and makes Infinity of 1e999."""
