@@ -18,7 +18,7 @@ from typing import Any, cast
 from tidegate.domain.commits import Commit, check_commit, check_timestamp
 from tidegate.domain.errors import InlineTooLarge, InvalidRequest
 from tidegate.domain.frozen import frozen
-from tidegate.domain.json_values import check_nesting
+from tidegate.domain.json_values import NESTING_MAX, check_nesting
 from tidegate.domain.names import Version
 from tidegate.domain.protocol import ROW_TRACKING_DOMAIN
 from tidegate.domain.row_ids import RowMark
@@ -112,7 +112,8 @@ def _read(line: bytes, number: int) -> Line:
             f"Line {number} of the content is not JSON. Write one action a line, without a byte order mark, and no "
             "number that is not finite."
         ) from None
-    check_nesting(parsed, f"Line {number} of the content")
+    if line.count(b"{") + line.count(b"[") >= NESTING_MAX:  # else there is nothing to look for
+        check_nesting(parsed, f"Line {number} of the content")
     if not isinstance(parsed, dict) or len(cast("dict[str, Any]", parsed)) != 1:
         raise InvalidRequest(f"Line {number} of the content is not a single Delta action.")
     ((name, value),) = cast("dict[str, Any]", parsed).items()
