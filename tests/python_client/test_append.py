@@ -414,12 +414,35 @@ class Meanwhile:
         return GIVEN.__arrow_c_stream__(requested_schema)
 
 
-def test_an_append_stands_beside_a_property_that_changed(table: Any, other: client.Catalog) -> None:
+def with_property(table: Any, key: str, value: str) -> dict[str, Any]:
     metadata = metadata_of(table)
-    changed = {**metadata, "configuration": {**metadata["configuration"], "color": "blue"}}
-    appended = table.append(Meanwhile(lambda: other.table(table.name).commit(1, [{"metaData": changed}])))
+    return {"metaData": {**metadata, "configuration": {**metadata["configuration"], key: value}}}
+
+
+def test_an_append_stands_beside_a_feature_that_was_switched_on(table: Any, other: client.Catalog) -> None:
+    changed = with_property(table, "delta.enableDeletionVectors", "true")
+    assert "deletionVectors" in table.snapshot().protocol.writer_features
+    appended = table.append(Meanwhile(lambda: other.table(table.name).commit(1, [changed])))
     assert appended.version == 2
     assert len(read(table)) == 2
+
+
+def test_an_append_does_not_stand_beside_another_property_that_changed(table: Any, other: client.Catalog) -> None:
+    changed = with_property(table, "color", "blue")
+    with pytest.raises(client.MetadataChanged, match="properties") as refused:
+        table.append(Meanwhile(lambda: other.table(table.name).commit(1, [changed])))
+    assert (refused.value.version, refused.value.changed) == (1, ("properties",))
+    assert data_files(table) == []
+
+
+def test_an_append_after_another_gets_over_a_property_that_changed_in_between(
+    table: Any, other: client.Catalog
+) -> None:
+    table.append([{"id": 1}])
+    other.table(table.name).commit(2, [with_property(table, "color", "blue")])
+    assert table.append([{"id": 2}]).version == 3
+    assert [row["id"] for row in read(table)] == [1, 2]
+    assert len(data_files(table)) == 2
 
 
 def test_an_append_does_not_stand_beside_columns_that_changed(table: Any, other: client.Catalog) -> None:

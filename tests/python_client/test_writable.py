@@ -71,4 +71,5 @@ def test_what_a_nested_column_asks_for_is_found() -> None:
 def test_rows_get_ids_as_soon_as_the_table_may_track_them(
     features: list[str], properties: dict[str, Any], tracked: bool
 ) -> None:
-    assert tracks_rows(snapshot(*features, **properties)) is tracked
+    told = snapshot(*features, **properties)
+    assert tracks_rows(told.protocol, told.properties) is tracked

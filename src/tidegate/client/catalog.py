@@ -7,7 +7,18 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tidegate.client import catalogs, commits, creation, dropped_tables, events, schemas, snapshots, tables, writes
+from tidegate.client import (
+    catalogs,
+    commits,
+    creation,
+    dropped_tables,
+    events,
+    schemas,
+    snapshots,
+    tables,
+    transactions,
+    writes,
+)
 from tidegate.client.address import address, split_table
 from tidegate.client.columns import Columns
 from tidegate.client.commits import CommitResponse, RatifiedCommits
@@ -17,6 +28,7 @@ from tidegate.client.errors import CommitOutcomeUnknown
 from tidegate.client.files import Files, LocalFiles
 from tidegate.client.known_tables import TableHandle
 from tidegate.client.log.snapshot import Snapshot
+from tidegate.client.reads import Reads
 from tidegate.client.wire import (
     CatalogInfo,
     DroppedTable,
@@ -269,7 +281,7 @@ class Table:
     def append(self, rows: Any) -> CommitResponse:
         """Adds rows: an Arrow table, a DataFrame, or a list of dicts. Needs pyarrow.
 
-        Columns are found by name; those that are missing are null. Nothing that others write stands in the way.
+        Columns are found by name; those that are missing are null. No rows that others write stand in the way.
         """
         return self._driver.run(writes.append(self._handle, self._files, rows))
 
@@ -291,6 +303,15 @@ class Table:
         return self._driver.run(
             commits.commit(self._handle, self._files, version, actions, metadata_before=metadata_before)
         )
+
+    def commit_after(self, snapshot: Snapshot, actions: Iterable[Mapping[str, Any]], *, reads: Reads) -> CommitResponse:
+        """Commits Delta actions that were made for a snapshot, as the next version there is.
+
+        Goes ahead past the commits of others as long as they do not touch what was read, or is written, by Delta's
+        rules; raises the ConcurrentChange that says what is in the way.
+        """
+        talk = transactions.commit_after(self._handle, self._files, snapshot, actions, reads)
+        return self._driver.run(talk)
 
     def resend(self, unknown: CommitOutcomeUnknown) -> CommitResponse:
         """Sends a commit again of which nobody could tell whether it happened. It never counts twice."""

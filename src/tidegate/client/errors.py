@@ -16,6 +16,13 @@ TidegateError
 ├── NotEmpty                    it still holds something
 ├── CommitConflict              another commit has this version: rebase and commit the next one
 ├── ConcurrentChange            another commit changed what a write was made for: look, and write again
+│   ├── ProtocolChanged         features came or went that this commit cannot do without, or beside
+│   ├── MetadataChanged         columns, partitions or properties are others now
+│   ├── DomainMetadataChanged   a metadata domain that this commit writes or has read was written
+│   ├── ConcurrentTransaction   an application that this commit writes or has read has moved on
+│   ├── ConcurrentAppend        files came that this commit should have read
+│   ├── ConcurrentDeleteRead    files went that this commit has read
+│   └── ConcurrentDeleteDelete  a file that this commit removes is removed already
 ├── RequirementConflict         the table is no longer what the caller knew: load it again
 ├── EventsForgotten             older events were asked for than are kept
 ├── TooBusy                     the server, or a backlog, is at its bound
@@ -28,7 +35,7 @@ TidegateError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -143,11 +150,76 @@ class CommitConflict(TidegateError):
 class ConcurrentChange(TidegateError):
     """`version`: that of the other commit, or a later one. Nothing of the write is in the table."""
 
-    def __init__(self, table: str, *, version: int, what: str) -> None:
-        super().__init__(
-            f"Version {version} of {table}, committed meanwhile, {what}. Look at the table, and write again."
-        )
+    def __init__(
+        self, table: str, *, version: int, what: str, advice: str = "Look at the table, and write again."
+    ) -> None:
+        super().__init__(f"Version {version} of {table}, committed meanwhile, {what}. {advice}")
         self.version = version
+
+
+class ProtocolChanged(ConcurrentChange):
+    """`features`: the ones in question, none if both commits state the protocol."""
+
+    def __init__(self, table: str, *, version: int, what: str, features: Iterable[str] = ()) -> None:
+        super().__init__(table, version=version, what=what, advice="Take a new snapshot, and decide again.")
+        self.features = tuple(features)
+
+
+class MetadataChanged(ConcurrentChange):
+    """`changed`: what of the metadata is another now, such as `columns` or `properties`; none if both state it."""
+
+    def __init__(self, table: str, *, version: int, changed: Iterable[str] = ()) -> None:
+        self.changed = tuple(changed)
+        why = f"({', '.join(self.changed)})" if self.changed else "as this commit does"
+        what = f"changed the table's metadata {why}"
+        super().__init__(table, version=version, what=what, advice="Take a new snapshot, and write again for it.")
+
+
+class DomainMetadataChanged(ConcurrentChange):
+    def __init__(self, table: str, *, version: int, domain: str) -> None:
+        what = f"wrote the metadata domain {domain}, on which this commit depends"
+        super().__init__(table, version=version, what=what, advice="Read the domain anew, and write again.")
+        self.domain = domain
+
+
+class ConcurrentTransaction(ConcurrentChange):
+    """`recorded`: how far the application is by the other commit."""
+
+    def __init__(self, table: str, *, version: int, app_id: str, recorded: int) -> None:
+        what = f"recorded version {recorded} of the application {app_id}, on which this commit depends"
+        advice = "Look whether your work is done already: the application may run twice."
+        super().__init__(table, version=version, what=what, advice=advice)
+        self.app_id = app_id
+        self.recorded = recorded
+
+
+class ConcurrentAppend(ConcurrentChange):
+    """`path`: one of the files that came."""
+
+    def __init__(self, table: str, *, version: int, path: str, partition_values: Mapping[str, str | None]) -> None:
+        place = f" to the partition {_partition(partition_values)}" if partition_values else ""
+        what = f"added files{place} that this commit should have read, such as {path}"
+        super().__init__(table, version=version, what=what, advice="Read the table anew, and write again.")
+        self.path = path
+        self.partition_values = dict(partition_values)
+
+
+class ConcurrentDeleteRead(ConcurrentChange):
+    """`path`: one of the files that went."""
+
+    def __init__(self, table: str, *, version: int, path: str) -> None:
+        what = f"removed files that this commit has read, such as {path}, or marked rows of them as deleted"
+        super().__init__(table, version=version, what=what, advice="Read the table anew, and write again.")
+        self.path = path
+
+
+class ConcurrentDeleteDelete(ConcurrentChange):
+    """`path`: one of the files that both remove."""
+
+    def __init__(self, table: str, *, version: int, path: str) -> None:
+        what = f"removed files that this commit removes, such as {path}, or marked rows of them as deleted"
+        super().__init__(table, version=version, what=what, advice="Read the table anew, and write again.")
+        self.path = path
 
 
 class RequirementConflict(TidegateError):
@@ -191,3 +263,7 @@ class ServerFailure(TidegateError):
 
 class StorageFailure(TidegateError):
     pass
+
+
+def _partition(values: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{name}={'null' if value is None else value}" for name, value in values.items())

@@ -11,10 +11,12 @@ They depend on what was written before, so a commit that is tried again at a lat
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Container, Iterable, Mapping
 
+from tidegate.client.errors import InvalidCommit
 from tidegate.client.log.errors import LogDamaged
+from tidegate.client.log.snapshot import Snapshot
+from tidegate.client.proposals import Action
 
 DOMAIN = "delta.rowTracking"
 
@@ -29,15 +31,54 @@ def high_water_mark(domains: Mapping[str, str]) -> int:
 
 
 def numbered(
-    adds: Sequence[dict[str, Any]], records: Sequence[int], *, version: int, highest: int
-) -> list[dict[str, Any]]:
-    """The add actions with their ids, and the domain if there are new ones."""
-    actions: list[dict[str, Any]] = []
-    first = highest + 1
-    for add, count in zip(adds, records, strict=True):
-        actions.append({"add": {**add["add"], "baseRowId": first, "defaultRowCommitVersion": version}})
-        first += count
-    if first > highest + 1:
-        mark = json.dumps({"rowIdHighWaterMark": first - 1}, separators=(",", ":"))
-        actions.append({"domainMetadata": {"domain": DOMAIN, "configuration": mark, "removed": False}})
-    return actions
+    actions: Iterable[Action], *, version: int, highest: int, read: Snapshot, settled: Container[str] = ()
+) -> list[Action]:
+    """Actions as version `version`, with ids above `highest` for the files that are new, and how far they go.
+
+    `read` is what the actions were made for: ids up to the highest there belong to rows that are only written anew.
+    So do those of the files with `settled` paths.
+    """
+    kept = high_water_mark(read.domains)
+    told: list[Action] = []
+    last = highest
+    for action in actions:
+        add = action.get("add")
+        if add is not None:
+            base, at = add.get("baseRowId"), add.get("defaultRowCommitVersion")
+            is_settled = add["path"] in settled
+            if base is None or (base > kept and not is_settled):
+                base, last = last + 1, last + _records(add)
+            if at is None or (at == read.version + 1 and not is_settled):
+                at = version
+            told.append({"add": {**add, "baseRowId": base, "defaultRowCommitVersion": at}})
+        elif not _is_mark(action):
+            told.append(action)
+    if last > highest:
+        mark = json.dumps({"rowIdHighWaterMark": last}, separators=(",", ":"))
+        told.append({"domainMetadata": {"domain": DOMAIN, "configuration": mark, "removed": False}})
+    return told
+
+
+def without_ids(actions: Iterable[Action]) -> list[Action]:
+    """For a table that is about to give up its ids."""
+    ids = {"baseRowId", "defaultRowCommitVersion"}
+    return [
+        {"add": {key: value for key, value in action["add"].items() if key not in ids}} if "add" in action else action
+        for action in actions
+        if not _is_mark(action)
+    ]
+
+
+def _is_mark(action: Action) -> bool:
+    domain = action.get("domainMetadata")
+    return domain is not None and domain.get("domain") == DOMAIN
+
+
+def _records(add: Action) -> int:
+    """With those that its deletion vector deletes: they have had ids too."""
+    try:
+        return int(json.loads(add["stats"])["numRecords"])
+    except (ValueError, KeyError, TypeError):
+        raise InvalidCommit(
+            f"The table tracks rows, so the stats of every file must have its numRecords; {add.get('path')} has none."
+        ) from None

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.client.conversations import Conversation, do
 from tidegate.client.files import Files
-from tidegate.client.known_tables import TableHandle
+from tidegate.client.known_tables import TableHandle, known_table
 from tidegate.client.log.segment import Ratified, RatifiedCommit
 from tidegate.client.log.snapshot import Snapshot, snapshot_of
 from tidegate.client.tables import load
-from tidegate.client.wire import LoadedTable
+from tidegate.client.wire import Commit, LoadedTable
 
 if TYPE_CHECKING:
     from tidegate.client.data.scan import Scan
@@ -23,6 +23,13 @@ def snapshot(
 ) -> Conversation[Snapshot]:
     ratified = ratified_of((yield from load(table)))
     return (yield from do(lambda: snapshot_of(ratified, files, version=version, timestamp=timestamp)))
+
+
+def latest_snapshot(table: TableHandle, files: Files) -> Conversation[Snapshot]:
+    """For a write: refuses an external table, whose commits nobody ratifies."""
+    loaded = yield from load(table)
+    known_table(table.name, loaded)
+    return (yield from do(lambda: snapshot_of(ratified_of(loaded), files)))
 
 
 def scan(
@@ -41,5 +48,8 @@ def scan(
 
 
 def ratified_of(loaded: LoadedTable) -> Ratified:
-    commits = [RatifiedCommit(one.version, one.file_name, one.file_size, one.timestamp) for one in loaded.commits]
-    return Ratified(loaded.latest_table_version, loaded.metadata.location, commits)
+    return Ratified(loaded.latest_table_version, loaded.metadata.location, ratified_commits(loaded.commits))
+
+
+def ratified_commits(commits: Iterable[Commit]) -> list[RatifiedCommit]:
+    return [RatifiedCommit(one.version, one.file_name, one.file_size, one.timestamp) for one in commits]

@@ -72,10 +72,13 @@ def features_of(protocol: Protocol) -> set[str]:
     return {feature for version in versions for feature in _LEGACY.get(version, ())}
 
 
-def tracks_rows(snapshot: Snapshot) -> bool:
+def knows_row_ids(protocol: Protocol) -> bool:
+    return "rowTracking" in features_of(protocol)
+
+
+def tracks_rows(protocol: Protocol, properties: Mapping[str, str]) -> bool:
     """Whether every new row gets an id: as soon as the feature is there, enabled or not."""
-    suspended = is_set(snapshot.properties, "delta.rowTrackingSuspended")
-    return "rowTracking" in features_of(snapshot.protocol) and not suspended
+    return knows_row_ids(protocol) and not is_set(properties, "delta.rowTrackingSuspended")
 
 
 def is_set(properties: Mapping[str, str], key: str) -> bool:

@@ -13,6 +13,7 @@ leave out deleted rows, bring the columns to the table's types, add partition va
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,6 +65,17 @@ class Scan:
         """The rows file by file, for tables that do not fit into memory."""
         for file in self.files:
             yield self._read(file)
+
+    def may_reach(self, file: Add) -> bool:
+        """Whether the filter lets the partition of a file pass, whoever added it. Yes if that cannot be told."""
+        for condition in self.conditions:
+            field = condition.field
+            if field.name not in self.snapshot.partition_columns or self._log_name(field) not in file.partition_values:
+                continue
+            with contextlib.suppress(LogDamaged):
+                if not condition.met_by(self._partition_value(file, field)):
+                    return False
+        return True
 
     def _is_skipped(self, file: Add) -> bool:
         statistics = None

@@ -133,9 +133,15 @@ class DomainMetadata(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CommitInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """Of what a writer tells about its commit, the part with a meaning to readers."""
+    """Of what a writer tells about its commit, the part with a meaning to others.
+
+    Only the timestamp is the protocol's; of the rest nobody says what it has to look like.
+    """
 
     in_commit_timestamp: int | None = None
+    operation: Any = None
+    is_blind_append: Any = None
+    tags: Any = None
 
 
 class Sidecar(msgspec.Struct, frozen=True, rename="camel"):

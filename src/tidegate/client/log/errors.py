@@ -79,11 +79,11 @@ class UnsupportedTable(LogError):
 
 
 class ColumnNotFound(LogError):
-    """Facts: the `column` and the `columns` that there are."""
+    """Facts: the `column` and the `columns` that there are; `kind` is for the message."""
 
-    def __init__(self, column: str, columns: Sequence[str]) -> None:
+    def __init__(self, column: str, columns: Sequence[str], *, kind: str = "column") -> None:
         self.column, self.columns = column, tuple(columns)
-        super().__init__(f"The table has no column {column!r}: it has {', '.join(map(repr, columns))}.")
+        super().__init__(f"The table has no {kind} {column!r}: it has {', '.join(map(repr, columns))}.")
 
 
 class InvalidFilter(LogError):
