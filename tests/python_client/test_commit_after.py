@@ -366,3 +366,64 @@ def test_a_snapshot_of_another_table_is_refused(parted: Any, catalog: Any, uniqu
     with pytest.raises(client.InvalidCommit, match="another table"):
         catalog.table(another.name).commit_after(parted.snapshot(version=0), [], reads=Reads())
     assert another.load().latest_table_version == 0
+
+
+def test_files_that_are_there_are_appended_past_others(parted: Any, other: client.Catalog) -> None:
+    snapshot = parted.snapshot()
+    adds = [copied(parted, snapshot, "ebb"), copied(parted, snapshot, "flood")]
+    adds[0]["add"].pop("dataChange")
+    adds[0]["add"].pop("modificationTime")
+    assert parted.append_files(iter(adds[:1])).version == 2
+    told = last_commit(parted)
+    assert (told["commitInfo"][0]["isBlindAppend"], told["add"][0]["dataChange"]) == (True, True)
+    other.table(parted.name).append([{"id": 3, "name": "slack"}])
+    assert parted.append_files(adds[1:]).version == 4
+    assert [row["id"] for row in read(parted)] == [1, 1, 2, 2, 3]
+    ids = sorted(file.base_row_id for file in parted.snapshot().files)
+    assert ids == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("properties", [{}, TRACKED], ids=["plain", "row ids"])
+def test_files_are_appended_by_one_who_is_never_the_first(
+    server: ServerProcess, catalog: Any, other: client.Catalog, face: str, unique: str, properties: dict[str, str]
+) -> None:
+    made = catalog.create_table(f"main.default.{unique}", COLUMNS, partition_by=["name"], properties=properties)
+    made.append([{"id": 1, "name": "ebb"}])
+    adds, files, somebody = [copied(made, made.snapshot(), "ebb")], Crowded(2), other.table(made.name)
+    files.happens = lambda: somebody.overwrite([{"id": 9, "name": "ebb"}])
+    writer = open_face(face, server.url, token=server.token, patience=QUICK, files=files)
+    assert writer.table(made.name).append_files(adds).version == 4
+    close_face(writer)
+    assert [row["id"] for row in read(made)] == [1, 9]
+
+
+UNFIT: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "no add": (lambda add: {"remove": add["add"]}, "Action 1 is no add"),
+    "no object": (lambda add: "copy.parquet", "Action 1 is no add"),
+    "not there": (lambda add: {"add": {**add["add"], "path": "elsewhere.parquet"}}, "it is not there"),
+    "another size": (lambda add: {"add": {**add["add"], "size": 5}}, "should have 5 bytes, and it has"),
+    "another partition": (lambda add: {"add": {**add["add"], "partitionValues": {}}}, "partitionValues"),
+    "no rows": (lambda add: {"add": {**add["add"], "dataChange": False}}, "changes no data"),
+    "no size": (lambda add: {"add": {"path": add["add"]["path"]}}, "not what the protocol has as add"),
+    "no statistics": (lambda add: {"add": {**add["add"], "stats": "{}"}}, "numRecords"),
+}
+
+
+@pytest.mark.parametrize("case", UNFIT)
+def test_files_that_cannot_be_appended_are_refused_and_stay(parted: Any, case: str) -> None:
+    change, message = UNFIT[case]
+    add = copied(parted, parted.snapshot(), "ebb")
+    before = data_files(parted)
+    with pytest.raises(client.InvalidCommit, match=message):
+        parted.append_files([change(add)])
+    assert (parted.load().latest_table_version, data_files(parted)) == (1, before)
+
+
+def test_a_file_is_appended_once(parted: Any) -> None:
+    add = copied(parted, parted.snapshot(), "ebb")
+    with pytest.raises(client.InvalidCommit, match="named twice"):
+        parted.append_files([add, add])
+    parted.append_files([add])
+    with pytest.raises(client.InvalidCommit, match="part of the table already"):
+        parted.append_files([add])
+    assert len(read(parted)) == 3

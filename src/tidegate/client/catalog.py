@@ -13,6 +13,7 @@ from tidegate.client import (
     creation,
     dropped_tables,
     events,
+    file_appends,
     schemas,
     snapshots,
     tables,
@@ -284,6 +285,10 @@ class Table:
         Columns are found by name; those that are missing are null. No rows that others write stand in the way.
         """
         return self._driver.run(writes.append(self._handle, self._files, rows))
+
+    def append_files(self, adds: Iterable[Mapping[str, Any]]) -> CommitResponse:
+        """Adds data files that are there already, by their add actions. No rows that others write stand in the way."""
+        return self._driver.run(file_appends.append_files(self._handle, self._files, adds))
 
     def overwrite(self, rows: Any) -> CommitResponse:
         """Replaces all rows by these; raises ConcurrentChange if others wrote meanwhile. Needs pyarrow."""
