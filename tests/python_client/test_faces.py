@@ -75,6 +75,13 @@ PROPOSAL = Proposal(
         client.Unreachable("http://x", "refused"),
         client.CommitConflict("a.b.c", version=7, latest=8, commits=[client.Commit(8, 1, "f", 1, 1)]),
         client.CommitOutcomeUnknown(PROPOSAL, "silence"),
+        client.ProtocolChanged("a.b.c", version=7, what="dropped tides", features=["tides"]),
+        client.MetadataChanged("a.b.c", version=7, changed=["columns"]),
+        client.DomainMetadataChanged("a.b.c", version=7, domain="mine"),
+        client.ConcurrentTransaction("a.b.c", version=7, app_id="gauge", recorded=5),
+        client.ConcurrentAppend("a.b.c", version=7, path="f", partition_values={"day": None}),
+        client.ConcurrentDeleteRead("a.b.c", version=7, path="f"),
+        client.ConcurrentDeleteDelete("a.b.c", version=7, path="f"),
     ],
 )
 def test_an_error_travels_between_processes_whole(error: client.TidegateError) -> None:
