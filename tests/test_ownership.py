@@ -133,6 +133,7 @@ def test_an_adopted_table_keeps_everything_and_gets_an_owner(lake: Lake, plain: 
     assert commit["metaData"] == before["metaData"] | {
         "configuration": {
             ID: done.json()["table_id"],
+            "tidegate.adopted": "2",
             "delta.enableInCommitTimestamps": "true",
             "delta.inCommitTimestampEnablementVersion": "2",
             "delta.inCommitTimestampEnablementTimestamp": str(timestamp),
@@ -283,7 +284,7 @@ def test_a_released_table_is_the_file_systems_with_all_of_its_history(lake: Lake
     assert plain.versions() == [0, 1, 2, 3, 4]
     commit = plain.actions(4)
     assert not is_ours(plain)
-    assert ID not in commit["metaData"]["configuration"]
+    assert not {ID, "tidegate.adopted"} & commit["metaData"]["configuration"].keys()
     assert commit["metaData"]["schemaString"] == plain.actions(0)["metaData"]["schemaString"]
     loaded = lake.load(unique).json()
     assert loaded["metadata"]["table-type"] == "EXTERNAL"

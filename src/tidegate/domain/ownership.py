@@ -6,7 +6,9 @@ A table that belongs to nobody is taken over by an ordinary commit on its file s
     release    protocol - catalogManaged                                              metaData - that id
 
 Everything else of the table stays what it is. Writers of the file system that come later meet a feature that they
-respect, or another commit with their version.
+respect. Those that are under way meet another commit with their version, and must not get past it: the stock client
+would, since it takes a new feature and a new id for changes that an append can stand beside, and would write the next
+version into a log that is no longer its own. So there is one more property, `tidegate.adopted`, which no writer knows.
 """
 
 from __future__ import annotations
@@ -72,6 +74,8 @@ _FEATURES_OF_WRITER_VERSIONS: Final[Mapping[int, frozenset[str]]] = {
 }
 """What a writer version below 7 means without saying so."""
 
+ADOPTED_PROPERTY: Final = "tidegate.adopted"
+"""The version that made the table a managed one."""
 ICT_ENABLED: Final = "delta.enableInCommitTimestamps"
 ICT_SINCE_VERSION: Final = "delta.inCommitTimestampEnablementVersion"
 ICT_SINCE_TIMESTAMP: Final = "delta.inCommitTimestampEnablementTimestamp"
@@ -146,7 +150,7 @@ def plan_adoption(found: FoundTable, *, table_id: TableId, txn_id: str, now: int
     """The commit that makes the table ours. Raises InvalidRequest for a table that cannot be."""
     check_adoptable(found)
     version, timestamp = Version(found.version + 1), max(now, found.timestamp + 1)
-    configuration = {**_configuration(found), TABLE_ID_PROPERTY: table_id}
+    configuration = {**_configuration(found), TABLE_ID_PROPERTY: table_id, ADOPTED_PROPERTY: str(version)}
     if configuration.get(ICT_ENABLED) != "true":
         configuration |= {
             ICT_ENABLED: "true",
@@ -161,7 +165,8 @@ def plan_adoption(found: FoundTable, *, table_id: TableId, txn_id: str, now: int
 def plan_release(found: FoundTable, *, txn_id: str, now: int) -> OwnershipCommit:
     """The commit that gives the table back to its file system."""
     version, timestamp = Version(found.version + 1), max(now, found.timestamp + 1)
-    configuration = {key: value for key, value in _configuration(found).items() if key != TABLE_ID_PROPERTY}
+    ours = {TABLE_ID_PROPERTY, ADOPTED_PROPERTY}
+    configuration = {key: value for key, value in _configuration(found).items() if key not in ours}
     protocol = {
         **found.protocol,
         "readerFeatures": sorted(_features(found.protocol, "readerFeatures") - {MANAGED_FEATURE}),
