@@ -54,8 +54,10 @@ from tidegate.services.event_feed import EventFeed
 from tidegate.services.first_start import first_start
 from tidegate.services.forget_events import forget_events
 from tidegate.services.heartbeat import EVERY_SECONDS, Heartbeat
+from tidegate.services.one_at_a_time import OneAtATime
 from tidegate.services.outcomes import OutcomeCounts
 from tidegate.services.publish_queue import PublishQueue
+from tidegate.services.refused_files import RefusedFiles
 from tidegate.services.turns import Turns
 from tidegate.services.update_table import ratify_group
 from tidegate.settings import Settings
@@ -67,6 +69,7 @@ from tidegate.worker.background import Background, Job
 from tidegate.worker.cleaning import clean_logs
 from tidegate.worker.deliverer import deliver_for_ever
 from tidegate.worker.housekeeping import end_retentions, remove_folders
+from tidegate.worker.learning import learn_put_commits
 from tidegate.worker.publisher import publish_for_ever, sweep
 
 ENDPOINTS: list[Endpoint] = [
@@ -93,6 +96,8 @@ FACES: list[Face] = [DELTA, UNITY, WORKSPACE, TIDEGATE, BESIDES]
 TOKEN_FILE = "admin.token"  # noqa: S105
 COUNTED_TABLES_MAX = 10_000
 SWEEP_SECONDS = 5
+PUT_TOGETHER_MAX = 32
+PUT_WAIT_SECONDS_MAX = 30.0
 DESCRIBED_COMMITS_MAX = 10_000
 FORGET_SECONDS = 300
 
@@ -143,6 +148,8 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
             delay_seconds=settings.publish_after_ms / 1000,
             tables_max=settings.cache_entries_max if settings.publishing == "on" else 0,
         ),
+        one_at_a_time=OneAtATime(together_max=PUT_TOGETHER_MAX, seconds_max=PUT_WAIT_SECONDS_MAX),
+        refused=RefusedFiles(tables_max=COUNTED_TABLES_MAX),
         measures=measures,
         traces=traces,
         feed=EventFeed(),
@@ -222,6 +229,7 @@ def _jobs(env: Environment, settings: Settings) -> list[Job]:
         ]
     pause = settings.housekeeping_seconds
     jobs += [
+        Job("learning commits", lambda: learn_put_commits(env), every_seconds=settings.learning_seconds),
         Job("ending retentions", lambda: end_retentions(env), every_seconds=pause),
         Job("cleaning logs", lambda: clean_logs(env), every_seconds=settings.log_cleaning_seconds),
         Job("removing folders", lambda: remove_folders(env), every_seconds=pause),

@@ -131,6 +131,12 @@ class Tables(Protocol):
         """Live managed tables, by id."""
         ...
 
+    def putting(self, *, after: str, limit: int) -> tuple[Sequence[TableId], str | None]:
+        """Among the next `limit` live managed tables by id those whose commits are put into their logs, as far as a
+        quick look can tell; and the id to go on after, None at the end.
+        """
+        ...
+
 
 Commits = Sequence[tuple[TableId, RatifiedCommit]]
 
@@ -422,6 +428,17 @@ class DeltaLogs(Protocol):
 
         What is there already counts if it holds the same bytes. Stops at the first obstacle.
         """
+        ...
+
+    async def put_if_absent(self, location: str, version: Version, content: bytes) -> bool:
+        """Whether `_delta_log/<version>.json` holds this content, whole and synced: put there now, or before.
+
+        False: something else is there. Raises Unavailable if nothing was put, OutcomeUnknown if it may have been.
+        """
+        ...
+
+    async def is_put(self, location: str, version: Version, content: bytes) -> bool:
+        """Whether `_delta_log/<version>.json` holds this content; it is synced then, whoever has put it there."""
         ...
 
 

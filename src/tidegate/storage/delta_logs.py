@@ -15,17 +15,20 @@ from obstore.exceptions import BaseError
 from obstore.store import LocalStore
 
 from tidegate.domain.commits import Commit, published_name
-from tidegate.domain.errors import InvalidRequest, Unavailable
+from tidegate.domain.errors import InvalidRequest, OutcomeUnknown, Unavailable
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import Obstacle, Publication, PublishedFile
 from tidegate.storage.local_files import same_bytes
 from tidegate.storage.patience import Patience
 from tidegate.storage.publication import find_obstacle, publish
+from tidegate.storage.put_if_absent import is_put, put_if_absent
 
 T = TypeVar("T")
 
 PUBLISH_SECONDS_MAX = 30.0
 PUBLISH_CALLS_MAX = 64
+PUT_SECONDS_MAX = 30.0
+PUT_CALLS_MAX = 64
 _LOG = "_delta_log"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -36,6 +39,8 @@ class ObjectStoreDeltaLogs:
     def __init__(self, *, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._patience = Patience(seconds_max=PUBLISH_SECONDS_MAX, calls_max=PUBLISH_CALLS_MAX)
+        # Of its own: who waits for a commit does not wait for those who publish.
+        self._put_patience = Patience(seconds_max=PUT_SECONDS_MAX, calls_max=PUT_CALLS_MAX)
 
     async def read_published(self, location: str, version: Version) -> bytes | None:
         return await self._read(location, f"{_LOG}/{published_name(version)}")
@@ -84,6 +89,23 @@ class ObjectStoreDeltaLogs:
     async def publish(self, location: str, commits: Sequence[Commit]) -> Publication:
         log = f"{_path(location)}/{_LOG}"
         return await self._call(location, lambda: publish(log, commits))
+
+    async def put_if_absent(self, location: str, version: Version, content: bytes) -> bool:
+        log = f"{_path(location)}/{_LOG}"
+        try:
+            return await self._put_patience.call(location, lambda: put_if_absent(log, version, content), in_turn=True)
+        except Unavailable as error:
+            # A thread that hangs may still do it.
+            raise OutcomeUnknown(f"{error.message} The commit may have happened. Send it again unchanged.") from error
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise Unavailable(
+                f"Version {version} could not be put into the log of {location} ({reason}). Check the store."
+            ) from error
+
+    async def is_put(self, location: str, version: Version, content: bytes) -> bool:
+        log = f"{_path(location)}/{_LOG}"
+        return await self._call(f"{location} (version {version})", lambda: is_put(log, version, content))
 
     async def _call(self, what: str, work: Callable[[], T]) -> T:
         try:

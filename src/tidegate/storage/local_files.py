@@ -28,6 +28,15 @@ def open_file(path: str) -> int:
     return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
 
+def sync_folder(folder: str) -> None:
+    """So that the names in it stay when the power goes."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
 def same_content(one: str, other: str, *, size: int) -> bool:
     """As `same_bytes`, on the calling thread."""
     try:

@@ -20,7 +20,7 @@ from tidegate.domain.commits import Commit, published_name
 from tidegate.domain.log_files import COPY_SUFFIX
 from tidegate.domain.publishing import AlarmReason, Obstacle, Publication
 from tidegate.steps import reached
-from tidegate.storage.local_files import open_file, same_content
+from tidegate.storage.local_files import open_file, same_content, sync_folder
 
 _PIECE_BYTES = 4 * 1024 * 1024
 
@@ -46,7 +46,7 @@ def publish(log: str, commits: Sequence[Commit]) -> Publication:
             break
         verified = commit.version
     if written:
-        _sync_folder(log)
+        sync_folder(log)
     return Publication(verified, obstacle)
 
 
@@ -125,11 +125,3 @@ def _copy(source: str, target: str) -> None:
             os.close(writing)
     finally:
         os.close(reading)
-
-
-def _sync_folder(folder: str) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
