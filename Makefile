@@ -58,9 +58,9 @@ docs: $(READY)  ## Write the generated reference pages anew
 
 lock: $(READY)  ## Compile requirements/*.txt anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
-		pyproject.toml -o requirements/runtime.txt
+		--extra server pyproject.toml -o requirements/runtime.txt
 	@$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
-		--group dev pyproject.toml -o requirements/dev.txt
+		--all-extras --group dev pyproject.toml -o requirements/dev.txt
 
 clean:  ## Remove .venv, caches and the compiled connector
 	rm -rf $(VENV) $(JAR) .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-home

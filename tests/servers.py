@@ -37,9 +37,10 @@ class ServerProcess:
     process: subprocess.Popen[str] | None = None
     url: str = ""
     log: list[str] = field(default_factory=list)
+    python: str = sys.executable
 
     def start(self) -> ServerProcess:
-        command = [sys.executable, "-m", "tidegate", "serve", "--home", str(self.home), "--port", str(self.port)]
+        command = [self.python, "-m", "tidegate", "serve", "--home", str(self.home), "--port", str(self.port)]
         if self.database is not None:
             command += ["--database", self.database]
         settings = {"publishing": "on" if "publish_after_ms" in self.settings else "off", **self.settings}

@@ -28,6 +28,7 @@ from tests.old_lake import OldLake
 from tests.postgres import PostgresServer
 from tests.servers import PUBLISHING, ServerProcess
 from tests.test_events import last, read_all, told
+from tests.test_inline_commits import PLAIN, Inline, add, content
 from tests.waiting import PATIENCE_SECONDS, wait_until
 from tidegate.db.engines import parse_url, writing_engine
 from tidegate.domain.log_files import COPY_SUFFIX
@@ -498,6 +499,113 @@ def test_a_commit_of_the_old_api_that_was_learned_meanwhile_is_recognised_when_i
     assert put_file(old.files, 1, (old.files.log / "_staged_commits" / info["file_name"]).read_bytes())
     assert [old.write(commit_info=info).status_code for _ in range(2)] == [200, 200]
     assert_whole(old.files, 1)
+
+
+# Commits that come with their content
+
+
+def plain_table(lake: Lake, name: str) -> LakeTable:
+    """Its rows have no ids."""
+    draft = lake.draft(name, properties=PUTTING)
+    draft.request["protocol"]["writer-features"] = PLAIN
+    draft.write_version_0()
+    assert lake.create(draft.request).status_code == 200
+    return LakeTable(lake, name, draft.id, draft.location, timestamp=draft.request["last-commit-timestamp-ms"])
+
+
+def transaction_in(table: LakeTable, version: int) -> str:
+    return json.loads(published(table, version).read_text().splitlines()[0])["commitInfo"]["txnId"]
+
+
+def test_a_commit_that_comes_with_its_content_is_put_and_never_staged(table: LakeTable) -> None:
+    inline, start = Inline(table), table.timestamp
+    sent = content(add("x.parquet"), timestamp=start + 1)
+    assert [inline.commit(sent, version=1).status_code for _ in range(2)] == [200, 200]
+    assert published(table, 1).read_text() == sent
+    assert inline.commit(content(timestamp=start + 2), version=1).status_code == 409
+    assert put_file(table, 2, content_of(start + 2))
+    changing = content(metadata_action(table, columns=["height"]), timestamp=start + 3)
+    assert inline.commit(changing, version=3).status_code == 200
+    assert [field["name"] for field in table.load()["metadata"]["columns"]["fields"]][-1] == "height"
+    again = content(timestamp=start + 4)
+    assert put_file(table, 4, again.encode())
+    assert table.load()["latest-table-version"] == 4
+    assert inline.commit(again, version=4).status_code == 200, "known by its bytes"
+    assert inline.staged() == []
+    assert inline.kept()["commits"] == []
+    assert_whole(table, 4)
+
+
+@pytest.mark.parametrize("tracked", [False, True], ids=["plain", "with row ids"])
+def test_appends_that_leave_their_version_open_are_put_after_whatever_is_there(
+    lake: Lake, unique: str, tracked: bool
+) -> None:
+    table = lake.new_table(unique, properties=PUTTING) if tracked else plain_table(lake, unique)
+    inline, first, second = Inline(table), str(uuid.uuid4()), str(uuid.uuid4())
+    for _ in range(2):
+        answer = inline.append(add("a.parquet"), txn=first)
+        assert (answer.status_code, answer.json()["version"]) == (200, 1), answer.text
+    later = json.loads(published(table, 1).read_text().splitlines()[0])["commitInfo"]["inCommitTimestamp"] + 1
+    assert put_file(table, 2, content_of(later))
+    for _ in range(2):
+        answer = inline.append(add("b.parquet"), txn=second)
+        assert (answer.status_code, answer.json()["version"]) == (200, 3), answer.text
+    assert [transaction_in(table, version) for version in (1, 3)] == [first, second]
+    assert_whole(table, 3)
+
+
+def test_appends_at_once_get_every_version_once(quiet: ServerProcess, lake: Lake, unique: str) -> None:
+    table = plain_table(lake, unique)
+
+    def write(number: int) -> list[str]:
+        with quiet.lake() as own:
+            inline = Inline(LakeTable(own, table.name, table.id, table.location))
+            sent = [str(uuid.uuid4()) for _ in range(5)]
+            for txn in sent:
+                answer = inline.append(add(f"{txn}.parquet"), txn=txn)
+                assert answer.status_code == 200, answer.text
+            return sent
+
+    with ThreadPoolExecutor(4) as pool:
+        won = [txn for sent in pool.map(write, range(4)) for txn in sent]
+    assert_every_commit_is_there_once(table, won)
+    assert_whole(table, 20)
+
+
+@pytest.mark.parametrize("loaded_first", [False, True], ids=["sent again", "loaded, then sent again"])
+def test_an_append_whose_server_is_killed_at_any_step_happens_exactly_once(
+    home: tuple[Path, str], loaded_first: bool
+) -> None:
+    server = ServerProcess(*home, settings=SELDOM).start()
+    with server.lake() as lake:
+        table = plain_table(lake, "t")
+    assert server.stop() == 0
+    for version, step in enumerate(PUT_STEPS, start=1):
+        txn = str(uuid.uuid4())
+        server = ServerProcess(*home, settings={**SELDOM, "fault": f"{step}:kill"}).start()
+        with server.lake() as lake:
+            table.lake = lake
+            die(server, lambda: Inline(table).append(add("x.parquet"), txn=txn))  # noqa: B023
+        server = ServerProcess(*home, settings=SELDOM).start()
+        with server.lake() as lake:
+            table.lake = lake
+            if loaded_first:
+                table.load()
+            answers = [Inline(table).append(add("x.parquet"), txn=txn) for _ in range(2)]
+            assert [(one.status_code, one.json()["version"]) for one in answers] == [(200, version)] * 2, step
+            assert transaction_in(table, version) == txn
+            assert_whole(table, version)
+        assert server.stop() == 0
+    assert_recorded_once(home[1], len(PUT_STEPS))
+
+
+def test_an_append_is_told_of_a_file_in_its_way(lake: Lake, unique: str) -> None:
+    table = plain_table(lake, unique)
+    assert put_file(table, 1, b"something else\n")
+    answer = Inline(table).append(add("x.parquet"))
+    assert answer.status_code == 400
+    assert "Move that file away" in answer.text
+    assert table.load()["latest-table-version"] == 0
 
 
 # Answers that are lost, stores that fail

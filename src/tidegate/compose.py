@@ -26,11 +26,13 @@ from tidegate.http.app import App
 from tidegate.http.delta.endpoints import ENDPOINTS as DELTA_ENDPOINTS
 from tidegate.http.delta.face import DELTA
 from tidegate.http.endpoints import Endpoint
+from tidegate.http.extensions.commits import ENDPOINTS as INLINE_COMMIT_ENDPOINTS
 from tidegate.http.extensions.doctor import ENDPOINTS as DOCTOR_ENDPOINTS
 from tidegate.http.extensions.dropped_tables import ENDPOINTS as DROPPED_TABLE_ENDPOINTS
 from tidegate.http.extensions.events import ENDPOINTS as EVENT_ENDPOINTS
 from tidegate.http.extensions.face import TIDEGATE
 from tidegate.http.extensions.metrics import ENDPOINTS as METRICS_ENDPOINTS
+from tidegate.http.extensions.ownership import ENDPOINTS as OWNERSHIP_ENDPOINTS
 from tidegate.http.extensions.prometheus import BESIDES, METRICS
 from tidegate.http.extensions.status import ENDPOINTS as STATUS_ENDPOINTS
 from tidegate.http.extensions.subscriptions import ENDPOINTS as SUBSCRIPTION_ENDPOINTS
@@ -52,16 +54,19 @@ from tidegate.services.describe_commits import CommitDescriptions
 from tidegate.services.environment import DeliveryLimits, Environment
 from tidegate.services.event_feed import EventFeed
 from tidegate.services.first_start import first_start
+from tidegate.services.forget_appends import forget_appends
 from tidegate.services.forget_events import forget_events
 from tidegate.services.heartbeat import EVERY_SECONDS, Heartbeat
 from tidegate.services.one_at_a_time import OneAtATime
 from tidegate.services.outcomes import OutcomeCounts
 from tidegate.services.publish_queue import PublishQueue
+from tidegate.services.ratify_group import ratify_group
 from tidegate.services.refused_files import RefusedFiles
+from tidegate.services.staged_versions import StagedVersions
 from tidegate.services.turns import Turns
-from tidegate.services.update_table import ratify_group
 from tidegate.settings import Settings
 from tidegate.storage.delta_logs import ObjectStoreDeltaLogs
+from tidegate.storage.found_tables import LocalFoundTables
 from tidegate.storage.table_files import LocalTableFiles
 from tidegate.telemetry.server import ServerMeasures
 from tidegate.telemetry.traces import open_traces
@@ -70,6 +75,7 @@ from tidegate.worker.cleaning import clean_logs
 from tidegate.worker.deliverer import deliver_for_ever
 from tidegate.worker.housekeeping import end_retentions, remove_folders
 from tidegate.worker.learning import learn_put_commits
+from tidegate.worker.promises import keep_promises_for_ever
 from tidegate.worker.publisher import publish_for_ever, sweep
 
 ENDPOINTS: list[Endpoint] = [
@@ -82,10 +88,12 @@ ENDPOINTS: list[Endpoint] = [
     *CREDENTIAL_ENDPOINTS,
     *PERMISSION_ENDPOINTS,
     *WORKSPACE_ENDPOINTS,
+    *INLINE_COMMIT_ENDPOINTS,
     *TIMELINE_ENDPOINTS,
     *METRICS_ENDPOINTS,
     *DOCTOR_ENDPOINTS,
     *DROPPED_TABLE_ENDPOINTS,
+    *OWNERSHIP_ENDPOINTS,
     *STATUS_ENDPOINTS,
     *EVENT_ENDPOINTS,
     *SUBSCRIPTION_ENDPOINTS,
@@ -139,6 +147,7 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         authorizer=AdminsOnly(frozenset({ADMIN, ANONYMOUS})),
         delta_logs=delta_logs,
         table_files=LocalTableFiles(),
+        found_tables=LocalFoundTables(),
         vendor=LocalVendor(),
         outcomes=OutcomeCounts(now_ms, tables_max=COUNTED_TABLES_MAX),
         activity=TableCounts(tables_max=COUNTED_TABLES_MAX),
@@ -150,6 +159,7 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         ),
         one_at_a_time=OneAtATime(together_max=PUT_TOGETHER_MAX, seconds_max=PUT_WAIT_SECONDS_MAX),
         refused=RefusedFiles(tables_max=COUNTED_TABLES_MAX),
+        staged_versions=StagedVersions(tables_max=settings.cache_entries_max),
         measures=measures,
         traces=traces,
         feed=EventFeed(),
@@ -177,6 +187,7 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         commits_page_size_max=settings.commits_page_size_max,
         metrics_history_max=settings.metrics_history_max,
         grants_max=settings.grants_max,
+        inline_bytes_max=settings.inline_bytes_max,
     )
 
     heartbeat = Heartbeat(env, url=url, clock=time.monotonic)
@@ -221,6 +232,7 @@ def _jobs(env: Environment, settings: Settings) -> list[Job]:
         Job("following events", lambda: env.feed.follow(env.database)),
         Job("delivering events", lambda: deliver_for_ever(env)),
         Job("forgetting events", lambda: forget_events(env, kept_ms=kept_ms), every_seconds=FORGET_SECONDS),
+        Job("forgetting appends", lambda: forget_appends(env), every_seconds=FORGET_SECONDS),
     ]
     if settings.publishing == "on":
         jobs += [
@@ -230,6 +242,7 @@ def _jobs(env: Environment, settings: Settings) -> list[Job]:
     pause = settings.housekeeping_seconds
     jobs += [
         Job("learning commits", lambda: learn_put_commits(env), every_seconds=settings.learning_seconds),
+        Job("keeping promises", lambda: keep_promises_for_ever(env)),
         Job("ending retentions", lambda: end_retentions(env), every_seconds=pause),
         Job("cleaning logs", lambda: clean_logs(env), every_seconds=settings.log_cleaning_seconds),
         Job("removing folders", lambda: remove_folders(env), every_seconds=pause),

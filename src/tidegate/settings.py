@@ -99,6 +99,12 @@ class Settings:
     commit_bytes_max: int = _setting(
         64 * _MIB, "Largest commit file that the server reads, such as version 0; a larger one is refused.", low=1024
     )
+    inline_bytes_max: int = _setting(
+        64 * 1024,
+        "Largest commit that may be sent with its content instead of as a staged file; 0: none.",
+        low=0,
+        high=_MIB,
+    )
     requests_in_flight_max: int = _setting(1000, "Requests worked on at once; beyond it they get a 429.", low=1)
     event_readers_max: int = _setting(
         200, "Requests that wait for events, and streams of events, at once; beyond it they get a 429.", low=1

@@ -20,6 +20,7 @@ from tidegate.domain.errors import (
     CommitVersionConflict,
     CommitVersionGap,
     EventsForgotten,
+    InlineTooLarge,
     InternalFailure,
     InvalidRequest,
     MalformedRequest,
@@ -157,10 +158,10 @@ def test_unity_statuses_and_codes_are_those_of_its_specification(
 
 
 def test_our_own_face_differs_from_unity_only_where_that_one_is_odd() -> None:
-    """Conflicts are conflicts, a table of another format has a code of its own, and events are ours alone."""
+    """Conflicts are conflicts, a table of another format has a code of its own; events and inline commits are ours."""
     differing = {error for error in ERRORS if TIDEGATE.code_of(error) != UNITY.code_of(error)}
     conflicts = {AlreadyExists, *descendants(AlreadyExists), CommitVersionGap, RequirementConflict}
-    assert differing == {*conflicts, UnsupportedTableFormat, EventsForgotten}
+    assert differing == {*conflicts, UnsupportedTableFormat, EventsForgotten, InlineTooLarge}
 
 
 def drawn_tree() -> dict[str, str]:

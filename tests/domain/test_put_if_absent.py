@@ -25,7 +25,7 @@ from tidegate.domain.columns import log_schema
 from tidegate.domain.commits import Commit, is_learned, published_name
 from tidegate.domain.errors import InvalidRequest, Unavailable
 from tidegate.domain.events import EventKind, update_events
-from tidegate.domain.learned_commits import check_to_put, learned_actions
+from tidegate.domain.learned_commits import check_to_put, learned_commit
 from tidegate.domain.names import Version
 from tidegate.domain.protocol import required_properties
 from tidegate.domain.publishing import PublishedFile
@@ -152,7 +152,9 @@ def test_what_was_put_is_recorded_whatever_the_etag_is_by_now() -> None:
 
 def test_what_was_put_and_is_recorded_already_is_a_replay_by_whatever_name() -> None:
     learned = replace(commit(4), file_name=published_name(4))
-    assert decided(putting_table(), put(AddCommit(commit(4), None)), ratified=learned) == Replay(putting_table())
+    assert decided(putting_table(), put(AddCommit(commit(4), None)), ratified=learned) == Replay(
+        putting_table(), learned
+    )
 
 
 def test_a_conflict_says_whether_the_winner_is_known_from_the_log_alone() -> None:
@@ -177,7 +179,7 @@ def test_nothing_is_recorded_as_put_before_what_was_ratified_is_published() -> N
 
 
 def learn(table: Table, content: bytes) -> Table:
-    actions = learned_actions(table, Version(table.latest + 1), content, FILE)
+    actions = learned_commit(table, Version(table.latest + 1), content, FILE).actions
     match decided(table, put(*actions)):
         case Ratified(after):
             return after
@@ -189,7 +191,7 @@ def learn(table: Table, content: bytes) -> Table:
 
 def test_a_plain_commit_is_learned_under_its_name_in_the_log() -> None:
     content = file_of({"add": {"path": "x"}})
-    (addition,) = learned_actions(putting_table(), Version(5), content, FILE)
+    (addition,) = learned_commit(putting_table(), Version(5), content, FILE).actions
     assert addition == AddCommit(Commit(Version(5), timestamp_of(5), published_name(5), len(content), NOW), None)
     assert is_learned(replace(commit(5), file_name=published_name(5)))
     assert not is_learned(commit(5))

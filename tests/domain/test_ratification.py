@@ -153,7 +153,7 @@ def test_of_two_writers_the_first_wins_and_the_second_rebases() -> None:
 @pytest.mark.parametrize("published", [0, 5, 7])
 def test_a_replayed_commit_changes_nothing_whether_published_or_not(published: int) -> None:
     table = managed_table(latest=7, published=published)
-    assert decided(table, proposal(add(5)), ratified=commit(5)) == Replay(table)
+    assert decided(table, proposal(add(5)), ratified=commit(5)) == Replay(table, commit(5))
 
 
 def test_a_replay_succeeds_although_its_own_first_try_changed_the_etag() -> None:
@@ -161,12 +161,14 @@ def test_a_replay_succeeds_although_its_own_first_try_changed_the_etag() -> None
     request = proposal(add(1), SetComment("new"), etag=table.etag)
     after = ratified(table, request)
     assert after.etag != table.etag
-    assert decided(after, request, ratified=commit(1)) == Replay(after)
+    assert decided(after, request, ratified=commit(1)) == Replay(after, commit(1))
 
 
 def test_a_replay_succeeds_although_the_backlog_is_full() -> None:
     table = managed_table(latest=3)
-    assert decided(table, proposal(add(3)), ratified=commit(3), limits=Limits(unpublished_max=3)) == Replay(table)
+    assert decided(table, proposal(add(3)), ratified=commit(3), limits=Limits(unpublished_max=3)) == Replay(
+        table, commit(3)
+    )
 
 
 def test_another_file_for_a_taken_version_is_no_replay() -> None:
@@ -591,7 +593,7 @@ def facts(decision: Decision) -> tuple[type, object]:
 
 def check_no_success(decision: Replay | Conflict | Rejected, table: Table, proposed: Proposal) -> None:
     match decision:
-        case Replay(same):
+        case Replay(same, _):
             assert same == table
         case Conflict(latest, error):
             assert isinstance(error, CommitVersionConflict)
@@ -608,7 +610,7 @@ def check_success(table: Table, decision: Ratified, proposed: Proposal, *, limit
     check_step(table, after, proposed, limits=limits)
     assert decision.commit == proposed.commit
     if decision.commit is not None:
-        assert decided(after, proposed, ratified=decision.commit, limits=limits) == Replay(after)
+        assert decided(after, proposed, ratified=decision.commit, limits=limits) == Replay(after, decision.commit)
 
 
 @given(history=st.lists(steps, min_size=5, max_size=20), unpublished_max=st.sampled_from([1000, 5, 3, 1, 0]))

@@ -232,6 +232,6 @@ def test_without_pyarrow_the_error_says_what_to_install(table: Table, monkeypatc
     without = table.paths(VERSION)
     table.checkpoint(VERSION, ACTIONS)
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # Which is how Python notes that there is no such module.
-    with pytest.raises(ArrowMissing, match=r"pip install 'tidegate\[arrow\]'"):
+    with pytest.raises(ArrowMissing, match=r"pip install 'tidegate\[client\]'"):
         table.snapshot()
     assert table.paths(VERSION - 1) == without - {f"f{VERSION}"}

@@ -20,6 +20,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tidegate.db.commit_rows import commit_of
 from tidegate.db.hot_statements import EVENT_COLUMNS
 from tidegate.db.schema import commits, event_numbers, events, tables
 from tidegate.domain.commits import Commit
@@ -94,7 +95,7 @@ class SqlEvents:
             return {}
         query = sa.select(commits, tables.c.location).join(tables, tables.c.id == commits.c.table_id)
         rows = self._connection.execute(query.where(sa.tuple_(commits.c.table_id, commits.c.version).in_(named)))
-        return {(TableId(row.table_id), Version(row.version)): (_commit(row), row.location) for row in rows}
+        return {(TableId(row.table_id), Version(row.version)): (commit_of(row), row.location) for row in rows}
 
     def last(self) -> Sequence:
         if self._numbered_when_written:
@@ -134,7 +135,3 @@ def event_row(event: Event) -> tuple[Any, ...]:
     """The values of EVENT_COLUMNS."""
     data = json.dumps(event.data, separators=(",", ":")) if event.data else None
     return (event.kind, event.table_id, event.table, event.version, event.at, event.by, data)
-
-
-def _commit(row: sa.Row[Any]) -> Commit:
-    return Commit(Version(row.version), row.timestamp, row.file_name, row.file_size, row.file_modified_at)

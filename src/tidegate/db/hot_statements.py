@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import sqlalchemy as sa
 
@@ -30,7 +30,11 @@ COMMIT_COLUMNS = (
     "file_modified_at",
     "proposed_at",
     "ratified_at",
+    "inline",
 )
+CONTENT_COLUMNS = ("table_id", "version", "content")
+OPENED_COLUMNS = ("table_id", "txn_id", "version", "ratified_at")
+DONE_COLUMNS = ("table_id", "version")
 CHANGING_COLUMNS = (
     "updated_at",
     "updated_by",
@@ -41,14 +45,51 @@ CHANGING_COLUMNS = (
     "latest_timestamp",
     "published",
     "uniform",
+    "row_mark_version",
+    "row_mark",
+    "releasing",
     "state",
 )
 EVENT_COLUMNS = ("kind", "table_id", "table_name", "version", "at", "principal", "data")
 TEXT_COLUMNS = frozenset(
-    {"table_id", "id", "file_name", "updated_by", "uniform", "kind", "table_name", "principal", "data"}
+    {
+        "table_id",
+        "id",
+        "file_name",
+        "updated_by",
+        "uniform",
+        "kind",
+        "table_name",
+        "principal",
+        "data",
+        "content",
+        "txn_id",
+    }
 )
 
 Row = tuple[Any, ...]
+Transaction = tuple[TableId, str]
+"""A table, and the id by which an append that left its version open is known again."""
+
+
+class GroupRows(NamedTuple):
+    """What a group writes, in this order."""
+
+    commits: Sequence[Row]
+    """Of COMMIT_COLUMNS."""
+    tables: Sequence[Row]
+    """Of CHANGING_COLUMNS and the id: they change."""
+    events: Sequence[Row]
+    """Of EVENT_COLUMNS."""
+    contents: Sequence[Row]
+    """Of CONTENT_COLUMNS."""
+    opened: Sequence[Row]
+    """Of OPENED_COLUMNS."""
+    done: Sequence[Row]
+    """Of DONE_COLUMNS: up to this version contents go, because they are published."""
+
+
+NOTHING = GroupRows((), (), (), (), (), ())
 
 
 class HotStatements(Protocol):
@@ -61,11 +102,15 @@ class HotStatements(Protocol):
         """Locks the rows of the live tables among `ids`, in id order, until the transaction ends."""
         ...
 
-    def write(
-        self, connection: sa.Connection, *, commits: Sequence[Row], tables: Sequence[Row], events: Sequence[Row]
-    ) -> None:
-        """Adds rows of COMMIT_COLUMNS and EVENT_COLUMNS, changes tables by rows of CHANGING_COLUMNS and the id."""
+    def opened(self, connection: sa.Connection, wanted: Sequence[Transaction]) -> Sequence[tuple[TableId, str, int]]:
+        """Which of these appends have happened before, and as which version."""
         ...
+
+    def write(self, connection: sa.Connection, rows: GroupRows) -> None: ...
+
+
+def _insert(table: str, columns: Sequence[str]) -> str:
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' for _ in columns)})"  # noqa: S608
 
 
 class SqliteStatements:
@@ -75,10 +120,14 @@ class SqliteStatements:
         JOIN tables ON tables.schema_id = schemas.id AND tables.name = ? AND tables.dropped_at IS NULL
         WHERE catalogs.name = ?
     """
+    _opened = "SELECT version FROM open_commits WHERE table_id = ? AND txn_id = ?"
     # The transaction itself is the lock: it began with BEGIN IMMEDIATE.
     _lock = "SELECT id, state FROM tables WHERE dropped_at IS NULL AND id IN (SELECT value FROM json_each(?))"
-    _add = f"INSERT INTO commits ({', '.join(COMMIT_COLUMNS)}) VALUES ({', '.join('?' for _ in COMMIT_COLUMNS)})"  # noqa: S608
-    _tell = f"INSERT INTO events ({', '.join(EVENT_COLUMNS)}) VALUES ({', '.join('?' for _ in EVENT_COLUMNS)})"  # noqa: S608
+    _add = _insert("commits", COMMIT_COLUMNS)
+    _tell = _insert("events", EVENT_COLUMNS)
+    _keep = _insert("inline_commits", CONTENT_COLUMNS)
+    _open = _insert("open_commits", OPENED_COLUMNS)
+    _finish = "DELETE FROM inline_commits WHERE table_id = ? AND version <= ?"
     _change = f"UPDATE tables SET {', '.join(f'{name} = ?' for name in CHANGING_COLUMNS)} WHERE id = ?"  # noqa: S608
 
     def names(self, names: Sequence[TableName]) -> tuple[Any, ...]:
@@ -88,13 +137,19 @@ class SqliteStatements:
     def lock(self, connection: sa.Connection, ids: Sequence[TableId]) -> Sequence[tuple[TableId, State]]:
         return sqlite_driver(connection).execute(self._lock, (json.dumps(ids),)).fetchall()
 
-    def write(
-        self, connection: sa.Connection, *, commits: Sequence[Row], tables: Sequence[Row], events: Sequence[Row]
-    ) -> None:
+    def opened(self, connection: sa.Connection, wanted: Sequence[Transaction]) -> Sequence[tuple[TableId, str, int]]:
         driver = sqlite_driver(connection)
-        driver.executemany(self._add, commits)
-        driver.executemany(self._change, tables)
-        driver.executemany(self._tell, events)
+        found = [(key, driver.execute(self._opened, key).fetchone()) for key in wanted]
+        return [(*key, row[0]) for key, row in found if row is not None]
+
+    def write(self, connection: sa.Connection, rows: GroupRows) -> None:
+        driver = sqlite_driver(connection)
+        driver.executemany(self._add, rows.commits)
+        driver.executemany(self._change, rows.tables)
+        driver.executemany(self._tell, rows.events)
+        for statement, some in ((self._keep, rows.contents), (self._open, rows.opened), (self._finish, rows.done)):
+            if some:
+                driver.executemany(statement, some)
 
 
 def sqlite_driver(connection: sa.Connection) -> sqlite3.Connection:
@@ -103,6 +158,10 @@ def sqlite_driver(connection: sa.Connection) -> sqlite3.Connection:
 
 def _arrays(names: Sequence[str]) -> str:
     return ", ".join(f"%s::{'text' if name in TEXT_COLUMNS else 'bigint'}[]" for name in names)
+
+
+def _insert_all(table: str, columns: Sequence[str]) -> bytes:
+    return f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM unnest({_arrays(columns)})".encode()  # noqa: S608
 
 
 class PostgresStatements:
@@ -114,15 +173,26 @@ class PostgresStatements:
         JOIN tables ON tables.schema_id = schemas.id AND tables.name = wanted.name AND tables.dropped_at IS NULL
     """
     locking = b"SELECT id, state FROM tables WHERE dropped_at IS NULL AND id = ANY(%s::text[]) ORDER BY id FOR UPDATE"
-    adding = f"""
-        INSERT INTO commits ({", ".join(COMMIT_COLUMNS)}) SELECT * FROM unnest({_arrays(COMMIT_COLUMNS)})
+    opening = b"""
+        SELECT table_id, txn_id, version FROM open_commits
+        WHERE (table_id, txn_id) IN (SELECT * FROM unnest(%s::text[], %s::text[]))
+    """
+    adding = _insert_all("commits", COMMIT_COLUMNS)
+    telling = _insert_all("events", EVENT_COLUMNS)
+    keeping = _insert_all("inline_commits", CONTENT_COLUMNS)
+    remembering = _insert_all("open_commits", OPENED_COLUMNS)
+    finishing = f"""
+        DELETE FROM inline_commits USING unnest({_arrays(DONE_COLUMNS)}) AS done({", ".join(DONE_COLUMNS)})
+        WHERE inline_commits.table_id = done.table_id AND inline_commits.version <= done.version
     """.encode()  # noqa: S608
-    telling = f"INSERT INTO events ({', '.join(EVENT_COLUMNS)}) SELECT * FROM unnest({_arrays(EVENT_COLUMNS)})".encode()  # noqa: S608
     changing = f"""
         UPDATE tables SET {", ".join(f"{name} = changed.{name}" for name in CHANGING_COLUMNS)}
         FROM unnest({_arrays((*CHANGING_COLUMNS, "id"))}) AS changed({", ".join((*CHANGING_COLUMNS, "id"))})
         WHERE tables.id = changed.id
     """.encode()  # noqa: S608
+
+    writing = (adding, changing, telling, keeping, remembering, finishing)
+    """In the order of GroupRows."""
 
     def names(self, names: Sequence[TableName]) -> tuple[Any, ...]:
         return ([n.catalog for n in names], [n.schema for n in names], [n.table for n in names])
@@ -132,16 +202,15 @@ class PostgresStatements:
         with driver.pipeline():  # together with the BEGIN that comes first
             return driver.execute(self.locking, (list(ids),)).fetchall()
 
-    def write(
-        self, connection: sa.Connection, *, commits: Sequence[Row], tables: Sequence[Row], events: Sequence[Row]
-    ) -> None:
+    def opened(self, connection: sa.Connection, wanted: Sequence[Transaction]) -> Sequence[tuple[TableId, str, int]]:
+        return _postgres(connection).execute(self.opening, _columns(wanted)).fetchall()
+
+    def write(self, connection: sa.Connection, rows: GroupRows) -> None:
         driver = _postgres(connection)
         with driver.pipeline():
-            if commits:
-                driver.execute(self.adding, _columns(commits))
-            driver.execute(self.changing, _columns(tables))
-            if events:
-                driver.execute(self.telling, _columns(events))
+            for statement, some in zip(self.writing, rows, strict=True):
+                if some:
+                    driver.execute(statement, _columns(some))
 
 
 def _postgres(connection: sa.Connection) -> psycopg.Connection[Any]:

@@ -16,13 +16,13 @@ of metadata, the transaction is rolled back and the writer's thread runs the gro
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import NoReturn, TypeVar, cast
 
 import psycopg
 import sqlalchemy as sa
 
-from tidegate.db.hot_statements import PostgresStatements, Row
+from tidegate.db.hot_statements import NOTHING, GroupRows, PostgresStatements, Transaction
 from tidegate.db.known_tables import KnownTables, State
 from tidegate.db.postgres_reading import read_tables
 from tidegate.db.postgres_session import ConnectionLost, PostgresSession, Question
@@ -30,8 +30,10 @@ from tidegate.db.postgres_statements import (
     BEGIN,
     COMMIT,
     LOCK,
+    OPENED,
     ROLLBACK,
     lock_parameters,
+    opened_parameters,
     read_locked,
     write_questions,
 )
@@ -54,14 +56,17 @@ class PipelinedTransactions:
         self._session = session
         self._known = known
 
-    async def run(self, work: Callable[[UnitOfWork], T], tables: Sequence[TableId]) -> T | None:
-        """Works on these tables, and returns when what was written is synced. None if that is not quick, or failed:
-        nothing has happened then. Raises ConnectionLost, which may hide a success.
+    async def run(
+        self, work: Callable[[UnitOfWork], T], tables: Sequence[TableId], opening: Sequence[Transaction] = ()
+    ) -> T | None:
+        """Works on these tables, with appends that leave their version open, and returns when what was written is
+        synced. None if that is not quick, or failed: nothing has happened then. Raises ConnectionLost, which may hide
+        a success.
         """
         if any(self._known.newest(id) is None for id in tables):
             return None
         try:
-            outcome, writing = await self._decide(work, tables)
+            outcome, writing = await self._decide(work, tables, opening)
         except Exception as error:
             # The thread runs it again from the start, and reports what is really wrong.
             log.debug("a group is left to the thread: %r", error)
@@ -83,8 +88,16 @@ class PipelinedTransactions:
         self._known.dismiss()
         self._session.close()
 
-    async def _decide(self, work: Callable[[UnitOfWork], T], tables: Sequence[TableId]) -> tuple[T, Sequence[Question]]:
-        _, locked = await self._session.run([(BEGIN, ()), (LOCK, lock_parameters(sorted(set(tables))))])
+    async def _decide(
+        self, work: Callable[[UnitOfWork], T], tables: Sequence[TableId], opening: Sequence[Transaction]
+    ) -> tuple[T, Sequence[Question]]:
+        asked: list[Question] = [(BEGIN, ()), (LOCK, lock_parameters(sorted(set(tables))))]
+        if opening:
+            # After the lock, so that it sees what a group that was waited for has written.
+            asked.append((OPENED, opened_parameters(opening)))
+        _, locked, *opened = await self._session.run(asked)
+        if any(opened):
+            raise _NotQuick("an append that has happened before has to be looked up")
         rows = [read_locked(row) for row in locked]
         if unknown := [id for id, state in rows if self._known.get(id, state) is None]:
             await self._read(unknown)
@@ -130,10 +143,13 @@ class _Prepared(PostgresStatements):
 
     def __init__(self, locked: Sequence[tuple[TableId, State]]) -> None:
         self._locked = locked
-        self.rows: Mapping[str, Sequence[Row]] = {}
+        self.rows = NOTHING
 
     def lock(self, connection: sa.Connection, ids: Sequence[TableId]) -> Sequence[tuple[TableId, State]]:
         return self._locked
 
-    def write(self, connection: sa.Connection, **rows: Any) -> None:
+    def opened(self, connection: sa.Connection, wanted: Sequence[Transaction]) -> Sequence[tuple[TableId, str, int]]:
+        return ()
+
+    def write(self, connection: sa.Connection, rows: GroupRows) -> None:
         self.rows = rows

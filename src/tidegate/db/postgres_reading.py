@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
+from tidegate.db.commit_rows import COMMIT
 from tidegate.db.known_tables import KnownTables
 from tidegate.db.postgres_arrays import read_bigint, texts
 from tidegate.db.postgres_session import PostgresSession, Row, Statement
 from tidegate.db.schema import commits, tables
-from tidegate.db.tables import COMMIT, LIVE_TABLES, keep_tables
+from tidegate.db.tables import LIVE_TABLES, keep_tables
 from tidegate.domain.names import TableId
 
 _IDS = tables.c.id == sa.any_(sa.bindparam("ids", type_=postgresql.ARRAY(sa.Text)))

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import count
 from typing import NamedTuple
 
 from tidegate.db.hot_statements import (
     CHANGING_COLUMNS,
     COMMIT_COLUMNS,
+    CONTENT_COLUMNS,
+    DONE_COLUMNS,
     EVENT_COLUMNS,
+    OPENED_COLUMNS,
     TEXT_COLUMNS,
+    GroupRows,
     PostgresStatements,
     Row,
+    Transaction,
 )
 from tidegate.db.known_tables import State
 from tidegate.db.postgres_arrays import bigints, read_bigint, texts
@@ -41,13 +46,17 @@ BEGIN = _statement("begin", "BEGIN ISOLATION LEVEL READ COMMITTED")
 LOCK = _statement("lock", PostgresStatements.locking)
 COMMIT = _statement("commit", "COMMIT")
 ROLLBACK = _statement("rollback", "ROLLBACK")
-_WRITTEN = {
-    "commits": _Written(_statement("add", PostgresStatements.adding), COMMIT_COLUMNS),
-    "tables": _Written(_statement("change", PostgresStatements.changing), (*CHANGING_COLUMNS, "id")),
-    "events": _Written(_statement("tell", PostgresStatements.telling), EVENT_COLUMNS),
-}
-"""By the kind of rows, as `HotStatements.write` names them; in the order in which they are written."""
-GROUP_STATEMENTS = (BEGIN, LOCK, *(written.statement for written in _WRITTEN.values()), COMMIT, ROLLBACK)
+OPENED = _statement("opened", PostgresStatements.opening)
+_WRITTEN = (
+    _Written(_statement("add", PostgresStatements.adding), COMMIT_COLUMNS),
+    _Written(_statement("change", PostgresStatements.changing), (*CHANGING_COLUMNS, "id")),
+    _Written(_statement("tell", PostgresStatements.telling), EVENT_COLUMNS),
+    _Written(_statement("keep", PostgresStatements.keeping), CONTENT_COLUMNS),
+    _Written(_statement("remember", PostgresStatements.remembering), OPENED_COLUMNS),
+    _Written(_statement("finish", PostgresStatements.finishing), DONE_COLUMNS),
+)
+"""In the order of GroupRows."""
+GROUP_STATEMENTS = (BEGIN, LOCK, OPENED, *(written.statement for written in _WRITTEN), COMMIT, ROLLBACK)
 
 
 def find_parameters(names: Sequence[TableName]) -> Parameters:
@@ -69,14 +78,16 @@ def read_locked(row: SentRow) -> tuple[TableId, State]:
     return TableId(id.decode()), read_bigint(state)
 
 
-def write_questions(rows: Mapping[str, Sequence[Row]]) -> list[Question]:
+def opened_parameters(wanted: Sequence[Transaction]) -> Parameters:
+    return [texts([id for id, _ in wanted]), texts([txn_id for _, txn_id in wanted])]
+
+
+def write_questions(rows: GroupRows) -> list[Question]:
     """What stores rows of each kind."""
-    if unheard_of := rows.keys() - _WRITTEN.keys():
-        raise AssertionError(f"no statement stores {unheard_of}")
     return [
-        (written.statement, _arrays(written.columns, rows[kind]))
-        for kind, written in _WRITTEN.items()
-        if rows.get(kind)
+        (written.statement, _arrays(written.columns, some))
+        for written, some in zip(_WRITTEN, rows, strict=True)
+        if some
     ]
 
 

@@ -99,6 +99,11 @@ tables = sa.Table(
     sa.Column("latest_timestamp", sa.BigInteger, nullable=False),
     sa.Column("published", sa.BigInteger, nullable=False),
     sa.Column("uniform", sa.Text),
+    # The version that gives the table back, while that is under way: it takes no other commits.
+    sa.Column("releasing", sa.BigInteger),
+    # The highest row id, as of the last version of which the catalog knows it; null before that.
+    sa.Column("row_mark_version", sa.BigInteger),
+    sa.Column("row_mark", sa.BigInteger),
     # Drawn anew with every change of what is known of the table: see known_tables.py.
     sa.Column("state", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("dropped_at", sa.BigInteger),
@@ -143,6 +148,27 @@ commits = sa.Table(
     # By the server's clock, as everywhere; null for commits that are older than these columns.
     sa.Column("proposed_at", sa.BigInteger),
     sa.Column("ratified_at", sa.BigInteger),
+    # 1: it came with its content, which is in inline_commits until it is published.
+    sa.Column("inline", sa.BigInteger, nullable=False, server_default="0"),
+    sqlite_with_rowid=False,
+)
+
+inline_commits = sa.Table(
+    "inline_commits",
+    metadata,
+    sa.Column("table_id", sa.Text, sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("content", sa.Text, nullable=False),
+)
+
+open_commits = sa.Table(
+    "open_commits",
+    metadata,
+    sa.Column("table_id", sa.Text, sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    # By which an append that left its version open is known again, when it is sent again.
+    sa.Column("txn_id", sa.Text, primary_key=True),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("ratified_at", sa.BigInteger, nullable=False, index=True),
     sqlite_with_rowid=False,
 )
 
@@ -285,4 +311,29 @@ dead_letters = sa.Table(
     sa.Column("error", sa.Text, nullable=False),
     sa.Column("failed_at", sa.BigInteger, nullable=False),
     sa.Column("resend", sa.Boolean, nullable=False),
+)
+
+ownership_promises = sa.Table(
+    "ownership_promises",
+    metadata,
+    sa.Column("table_id", sa.Text, primary_key=True),
+    sa.Column("change", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("location", _Plain, nullable=False, unique=True),
+    # Null: not planned yet.
+    sa.Column("version", sa.BigInteger),
+    sa.Column("timestamp", sa.BigInteger),
+    sa.Column("content", sa.Text),
+    sa.Column("document", sa.Text),
+    sa.Column("kept", sa.Text, nullable=False),
+    sa.Column("begun_at", sa.BigInteger, nullable=False),
+    sa.Column("begun_by", sa.Text, nullable=False),
+)
+
+adoptable_locations = sa.Table(
+    "adoptable_locations",
+    metadata,
+    sa.Column("location", _Plain, primary_key=True),
+    sa.Column("added_at", sa.BigInteger, nullable=False),
+    sa.Column("added_by", sa.Text, nullable=False),
 )

@@ -10,22 +10,24 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from tidegate.db.commit_rows import COMMIT, commit_of, commit_row
 from tidegate.db.documents import decode_metadata, decode_uniform, encode_metadata, encode_uniform
 from tidegate.db.errors import is_missing_parent
 from tidegate.db.events import event_row
-from tidegate.db.hot_statements import CHANGING_COLUMNS, HotStatements
+from tidegate.db.hot_statements import CHANGING_COLUMNS, GroupRows, HotStatements
 from tidegate.db.known_tables import KnownTables, State, new_state
 from tidegate.db.locations import overlapping
-from tidegate.db.schema import catalogs, commits, removals, schemas, staging_tables, table_metadata, tables
+from tidegate.db.schema import catalogs, commits, grants, removals, schemas, staging_tables, table_metadata, tables
 from tidegate.domain.commits import Commit, RatifiedCommit
 from tidegate.domain.errors import NoSuchSchema, NoSuchTable, TableAlreadyExists
 from tidegate.domain.events import Event
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.namespaces import Schema
-from tidegate.domain.ports import Commits
+from tidegate.domain.ports import Won
 from tidegate.domain.privileges import Principal
 from tidegate.domain.publishing import Backlog, Behind
 from tidegate.domain.put_if_absent import COMMITS_PROPERTY, PUT_IF_ABSENT
+from tidegate.domain.row_ids import RowMark
 from tidegate.domain.tables import Table, TableType
 
 _LIVE = tables.c.dropped_at.is_(None)
@@ -44,8 +46,6 @@ _FIND = (
     .where(_LIVE)
 )
 _STATE = sa.select(tables.c.id, tables.c.state).where(_LIVE)
-COMMIT = [column for column in commits.c if column.name not in {"proposed_at", "ratified_at"}]
-"""What a commit is, without when it happened: loads and decisions have no use for that."""
 _UNPUBLISHED = (
     sa.select(*COMMIT)
     .select_from(commits)
@@ -142,6 +142,17 @@ class SqlTables:
         rows = self._connection.execute(query.order_by(tables.c.name).limit(limit)).all()
         return [_table(row, ()) for row in rows]
 
+    def change(self, table: Table) -> None:
+        """Type, metadata and where its log stands."""
+        row = dict(zip(CHANGING_COLUMNS, _changing(table, new_state()), strict=True))
+        self._connection.execute(tables.update().where(tables.c.id == table.id).values(type=table.type.value, **row))
+        changed = {"of_table": table.id, "new_document": encode_metadata(table.metadata)}
+        self._connection.execute(_CHANGE_METADATA, changed)
+
+    def forget(self, id: TableId) -> None:
+        self._connection.execute(grants.delete().where(grants.c.securable_id == id))
+        self._connection.execute(tables.delete().where(tables.c.id == id))
+
     def rename(self, table: Table, to: TableName, *, by: Principal, now: int) -> None:
         change = tables.update().where(*_still(table))
         try:
@@ -181,31 +192,42 @@ class SqlTables:
         if not versions:
             return {}
         query = sa.select(*COMMIT).where(sa.tuple_(commits.c.table_id, commits.c.version).in_(versions))
-        return {(TableId(row.table_id), Version(row.version)): _commit(row) for row in self._connection.execute(query)}
+        return {
+            (TableId(row.table_id), Version(row.version)): commit_of(row) for row in self._connection.execute(query)
+        }
+
+    def opened(self, appends: Sequence[tuple[TableId, str]]) -> Mapping[tuple[TableId, str], Version]:
+        if not appends:
+            return {}
+        found = self._hot.opened(self._connection, appends)
+        return {(TableId(id), txn_id): Version(version) for id, txn_id, version in found}
 
     def history(self, id: TableId, *, before: Version | None, limit: int) -> Sequence[RatifiedCommit]:
         query = sa.select(commits).where(commits.c.table_id == id)
         if before is not None:
             query = query.where(commits.c.version < before)
         rows = self._connection.execute(query.order_by(commits.c.version.desc()).limit(limit))
-        return [RatifiedCommit(_commit(row), row.proposed_at, row.ratified_at) for row in rows]
+        return [RatifiedCommit(commit_of(row), row.proposed_at, row.ratified_at) for row in rows]
 
     def save(
         self,
         before: Mapping[TableId, Table],
         after: Mapping[TableId, Table],
         *,
-        won: Commits,
+        won: Sequence[Won],
         happened: Sequence[Event],
     ) -> None:
         changed = {id: (new_state(), table) for id, table in sorted(after.items()) if table is not before[id]}
         if changed:
-            self._hot.write(
-                self._connection,
-                commits=[_commit_row(id, ratified) for id, ratified in won],
+            rows = GroupRows(
+                commits=[commit_row(one.table_id, one.ratified) for one in won],
                 tables=[(*_changing(table, state), id) for id, (state, table) in changed.items()],
                 events=[event_row(event) for event in happened],
+                contents=[_content_row(one, one.content) for one in won if one.content is not None],
+                opened=[_opened_row(one, one.txn_id) for one in won if one.txn_id is not None],
+                done=[(id, table.published) for id, (_, table) in changed.items() if _has_done(before[id], table)],
             )
+            self._hot.write(self._connection, rows)
         documents = [
             {"of_table": id, "new_document": encode_metadata(table.metadata)}
             for id, (_, table) in changed.items()
@@ -260,7 +282,7 @@ def keep_tables(
     """The tables of which these are the rows, and those of their unpublished commits; they are known from now on."""
     commits_of: dict[str, list[Commit]] = defaultdict(list)
     for row in unpublished:
-        commits_of[row.table_id].append(_commit(row))
+        commits_of[row.table_id].append(commit_of(row))
     found: dict[TableId, Table] = {}
     for row in rows:
         table = found[TableId(row.id)] = _table(row, tuple(commits_of[row.id]))
@@ -309,6 +331,8 @@ def _table(row: sa.Row[Any], unpublished: tuple[Commit, ...]) -> Table:
         published=row.published,
         unpublished=unpublished,
         uniform=decode_uniform(row.uniform),
+        row_mark=None if row.row_mark_version is None else RowMark(row.row_mark_version, row.row_mark),
+        releasing=row.releasing,
     )
 
 
@@ -324,30 +348,23 @@ def _changing(table: Table, state: State) -> tuple[Any, ...]:
         table.latest_timestamp,
         table.published,
         encode_uniform(table.uniform),
+        None if table.row_mark is None else table.row_mark.version,
+        None if table.row_mark is None else table.row_mark.highest,
+        table.releasing,
         state,
     )
 
 
-def _commit(row: sa.Row[Any]) -> Commit:
-    return Commit(
-        version=row.version,
-        timestamp=row.timestamp,
-        file_name=row.file_name,
-        file_size=row.file_size,
-        file_modified_at=row.file_modified_at,
-    )
+def _content_row(won: Won, content: bytes) -> tuple[Any, ...]:
+    """The values of CONTENT_COLUMNS."""
+    return (won.table_id, won.ratified.commit.version, content.decode())
 
 
-def _commit_row(table_id: TableId, ratified: RatifiedCommit) -> tuple[Any, ...]:
-    """The values of COMMIT_COLUMNS."""
-    commit = ratified.commit
-    return (
-        table_id,
-        commit.version,
-        commit.timestamp,
-        commit.file_name,
-        commit.file_size,
-        commit.file_modified_at,
-        ratified.proposed_at,
-        ratified.ratified_at,
-    )
+def _opened_row(won: Won, txn_id: str) -> tuple[Any, ...]:
+    """The values of OPENED_COLUMNS."""
+    return (won.table_id, txn_id, won.ratified.commit.version, won.ratified.ratified_at)
+
+
+def _has_done(before: Table, after: Table) -> bool:
+    """Whether commits were published whose content the catalog keeps."""
+    return any(commit.inline for commit in before.unpublished[: after.published - before.published])

@@ -10,8 +10,10 @@ from tidegate.db.dropped_tables import SqlDroppedTables
 from tidegate.db.events import SqlEvents
 from tidegate.db.grants import SqlGrants
 from tidegate.db.hot_statements import HotStatements
+from tidegate.db.inline_commits import SqlInlineCommits
 from tidegate.db.known_tables import KnownTables
 from tidegate.db.namespaces import SqlCatalogs, SqlMetastore, SqlSchemas
+from tidegate.db.ownership import SqlOwnership
 from tidegate.db.removals import SqlRemovals
 from tidegate.db.servers import SqlServers
 from tidegate.db.staging_tables import SqlStagingTables
@@ -26,6 +28,8 @@ class SqlUnitOfWork:
         self.schemas = SqlSchemas(connection)
         self.staging_tables = SqlStagingTables(connection)
         self.tables = SqlTables(connection, known, hot)
+        self.inline_commits = SqlInlineCommits(connection)
+        self.ownership = SqlOwnership(connection)
         self.commit_reports = SqlCommitReports(connection)
         self.grants = SqlGrants(connection)
         self.events = SqlEvents(connection)

@@ -190,7 +190,8 @@ class Writer:
     ) -> None:
         tables = [proposal.requirements.table_id for proposal in group]
         try:
-            decisions = await pipelined.run(lambda uow: self._decide_group(uow, group), tables)
+            opening = [(p.requirements.table_id, p.append.txn_id) for p in group if p.append is not None]
+            decisions = await pipelined.run(lambda uow: self._decide_group(uow, group), tables, opening)
         except asyncio.CancelledError:
             # The event loop ends, and with it everybody who waits.
             pipelined.close()

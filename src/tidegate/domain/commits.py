@@ -1,7 +1,8 @@
 """Commits: what a writer proposes and the catalog ratifies.
 
 A staged commit lies at `_delta_log/_staged_commits/<version, 20 digits>.<uuid>.json`; the catalog keeps its name,
-not its content. Published, it is `_delta_log/<version, 20 digits>.json`.
+not its content. Published, it is `_delta_log/<version, 20 digits>.json`. An inline commit comes with its content, which
+the catalog keeps until it is published; whoever asks for a file finds it where a staged one would lie.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class Commit:
     file_name: str
     file_size: int
     file_modified_at: int
+    inline: bool = False
 
 
 @frozen

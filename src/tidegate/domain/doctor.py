@@ -15,6 +15,7 @@ from tidegate.domain.commits import Commit, published_name
 from tidegate.domain.frozen import frozen
 from tidegate.domain.json_values import same_json
 from tidegate.domain.names import Version
+from tidegate.domain.ownership import Change, Promise
 from tidegate.domain.protocol import ROW_TRACKING_DOMAIN, Protocol
 from tidegate.domain.publishing import Obstacle
 from tidegate.domain.table_actions import SHOWN_DOMAINS, LogMetadata
@@ -35,6 +36,7 @@ class Problem(StrEnum):
     UNREADABLE = "log_unreadable"
     EXPIRED_STAGING = "expired_staging_tables"
     ORPHAN = "orphaned_folder"
+    PROMISE = "unfinished_change_of_ownership"
 
 
 @frozen
@@ -107,6 +109,17 @@ def orphaned(location: str, *, empty: bool) -> Finding:
         f"{location} is {what} in the storage of managed tables, but no table, dropped table or staging table is "
         f"there. {todo}",
         fixable=empty,
+    )
+
+
+def unfinished(promise: Promise) -> Finding:
+    doing = "being adopted" if promise.change is Change.ADOPT else "being released"
+    return Finding(
+        Problem.PROMISE,
+        promise.location,
+        f"{promise.name} at {promise.location} is {doing} since a while, and that has not come to an end. It can be "
+        "finished, or ended, now.",
+        fixable=True,
     )
 
 

@@ -5,6 +5,7 @@ TidegateError
 ├── InvalidRequest              it can be read, and a rule says no
 │   ├── UnsupportedTableFormat
 │   ├── NotEmpty
+│   ├── InlineTooLarge          a commit's content is too large to be sent with the request
 │   └── EventsForgotten         older events were asked for than are kept
 ├── NotAuthenticated
 ├── PermissionDenied
@@ -75,6 +76,14 @@ class EventsForgotten(InvalidRequest):
         super().__init__(
             f"Events after {after} were asked for, and those up to {forgotten} are no longer kept. Look at the tables "
             f"themselves for what you have missed, then go on with after={forgotten}."
+        )
+
+
+class InlineTooLarge(InvalidRequest):
+    def __init__(self, *, size: int, bytes_max: int) -> None:
+        super().__init__(
+            f"The content has {size} bytes; this server takes at most {bytes_max} with a request (the setting "
+            "inline_bytes_max). Stage it as a file and propose that."
         )
 
 

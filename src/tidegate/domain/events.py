@@ -35,6 +35,7 @@ class EventKind(StrEnum):
     DROPPED = "table.dropped"
     RESTORED = "table.restored"
     PURGED = "table.purged"
+    RELEASED = "table.released"
     ALARM = "table.alarm"
 
 

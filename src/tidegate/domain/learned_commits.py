@@ -13,6 +13,8 @@ from tidegate.domain.columns import log_schema
 from tidegate.domain.commits import Commit, check_timestamp, published_name
 from tidegate.domain.desired_metadata import metadata_actions
 from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.frozen import frozen
+from tidegate.domain.inline_commits import transaction_of
 from tidegate.domain.json_values import same_json
 from tidegate.domain.names import Version
 from tidegate.domain.protocol import ROW_TRACKING_DOMAIN
@@ -26,7 +28,14 @@ from tidegate.domain.updates import Action, AddCommit, apply_metadata
 _STAGED = "the staged commit"
 
 
-def learned_actions(table: Table, version: Version, content: bytes, file: PublishedFile) -> tuple[Action, ...]:
+@frozen
+class LearnedCommit:
+    actions: tuple[Action, ...]
+    txn_id: str | None
+    """By which an append that had left its version open is known again."""
+
+
+def learned_commit(table: Table, version: Version, content: bytes, file: PublishedFile) -> LearnedCommit:
     """What the published file of a table's next version does to it. Raises InvalidRequest if it is not sound."""
     what = f"version {version} in the log"
     said = parse_table_actions(content, what=what)
@@ -44,7 +53,7 @@ def learned_actions(table: Table, version: Version, content: bytes, file: Publis
     # What was converted to Iceberg is told by requests only: what was told last stays true.
     uniform = table.uniform if is_iceberg_enabled(after.properties) else None
     commit = Commit(version, timestamp, published_name(version), len(content), max(file.modified_at, 1))
-    return (AddCommit(commit, uniform), *changes)
+    return LearnedCommit((AddCommit(commit, uniform), *changes), _transaction(said))
 
 
 def check_to_put(content: bytes, commit: Commit, *, before: TableMetadata, after: TableMetadata) -> None:
@@ -72,6 +81,13 @@ def check_to_put(content: bytes, commit: Commit, *, before: TableMetadata, after
             f"The request and the staged commit lead to different {part}. This table's commits are put into the log, "
             "where the file alone counts. Send what the file says."
         )
+
+
+def _transaction(said: TableActions) -> str | None:
+    try:
+        return None if said.commit_info is None else transaction_of(said.commit_info)
+    except InvalidRequest:
+        return None
 
 
 def _timestamp(said: TableActions, what: str) -> int:

@@ -13,10 +13,12 @@ from tidegate.domain.event_filters import EVERYTHING, EventFilter
 from tidegate.domain.events import Event, NumberedEvent
 from tidegate.domain.events import Sequence as EventSequence
 from tidegate.domain.files import FoundFile
+from tidegate.domain.frozen import frozen
 from tidegate.domain.grants import Grant
 from tidegate.domain.metrics import KeptReport
 from tidegate.domain.names import SchemaName, TableId, TableName, Version
 from tidegate.domain.namespaces import Catalog, Schema
+from tidegate.domain.ownership import AdoptableLocation, FoundTable, OwnershipCommit, Promise
 from tidegate.domain.privileges import Principal, Question
 from tidegate.domain.publishing import Alarm, Backlog, Behind, Obstacle, Publication, PublishedFile
 from tidegate.domain.ratification import Decision, Proposal
@@ -84,6 +86,14 @@ class Tables(Protocol):
         """For listings, which show no commits: the unpublished ones, perhaps very many, are left out."""
         ...
 
+    def change(self, table: Table) -> None:
+        """Type, metadata and where its log stands, of a table that is locked."""
+        ...
+
+    def forget(self, id: TableId) -> None:
+        """Its rows, and the grants on it; its files and its events stay."""
+        ...
+
     def rename(self, table: Table, to: TableName, *, by: Principal, now: int) -> None: ...
     def drop(self, table: Table, *, by: Principal, now: int) -> None: ...
     def drop_all(self, schema: Schema, *, by: Principal, now: int) -> Sequence[tuple[TableId, TableName]]:
@@ -98,6 +108,10 @@ class Tables(Protocol):
         """The commits that were ratified for these versions, published or not."""
         ...
 
+    def opened(self, appends: Sequence[tuple[TableId, str]]) -> Mapping[tuple[TableId, str], Version]:
+        """Which of these appends, by their transactions' ids, have happened before, and as which version."""
+        ...
+
     def history(self, id: TableId, *, before: Version | None, limit: int) -> Sequence[RatifiedCommit]:
         """The ratified commits of a table, published or not, newest first; with `before` those of lower versions."""
         ...
@@ -107,7 +121,7 @@ class Tables(Protocol):
         before: Mapping[TableId, Table],
         after: Mapping[TableId, Table],
         *,
-        won: Commits,
+        won: Sequence[Won],
         happened: Sequence[Event],
     ) -> None:
         """Writes what changed from `before` to `after`, the newly ratified commits, and the events that tell of it."""
@@ -138,7 +152,58 @@ class Tables(Protocol):
         ...
 
 
-Commits = Sequence[tuple[TableId, RatifiedCommit]]
+@frozen
+class Won:
+    """A newly ratified commit, with its content if that came along, and with the id by which it is known again if it
+    had left its version open.
+    """
+
+    table_id: TableId
+    ratified: RatifiedCommit
+    content: bytes | None = None
+    txn_id: str | None = None
+
+
+class InlineCommits(Protocol):
+    """Contents of ratified commits that are not published yet, and appends that left their version open."""
+
+    def contents(self, id: TableId, *, first: Version, last: Version) -> Mapping[Version, bytes]:
+        """Of the versions from `first` to `last`, those that are inline and not published."""
+        ...
+
+    def forget_opened(self, *, ratified_before: int, limit: int) -> int:
+        """Appends that nobody will send again: how many were forgotten."""
+        ...
+
+
+class Ownership(Protocol):
+    """Changes of ownership that are under way, and where tables may be taken over from."""
+
+    def promise(self, promise: Promise) -> None:
+        """Raises InvalidRequest if another one is under way at the place."""
+        ...
+
+    def get(self, id: TableId) -> Promise | None: ...
+    def find(self, location: str) -> Promise | None: ...
+    def find_overlapping(self, location: str) -> Promise | None: ...
+    def all(self, *, limit: int) -> Sequence[Promise]:
+        """The oldest first."""
+        ...
+
+    def plan(self, promise: Promise, commit: OwnershipCommit) -> bool:
+        """Gives the promise another commit. False, and nothing has changed, if somebody else did so meanwhile."""
+        ...
+
+    def strike_out(self, promise: Promise) -> bool:
+        """False if it has been planned anew, or is gone."""
+        ...
+
+    def allow(self, place: AdoptableLocation) -> bool:
+        """False if it is allowed already."""
+        ...
+
+    def disallow(self, location: str) -> bool: ...
+    def allowed(self) -> Sequence[AdoptableLocation]: ...
 
 
 class Events(Protocol):
@@ -344,6 +409,10 @@ class UnitOfWork(Protocol):
     @property
     def tables(self) -> Tables: ...
     @property
+    def inline_commits(self) -> InlineCommits: ...
+    @property
+    def ownership(self) -> Ownership: ...
+    @property
     def commit_reports(self) -> CommitReports: ...
     @property
     def grants(self) -> Grants: ...
@@ -419,12 +488,17 @@ class DeltaLogs(Protocol):
         """Whether the published file of this version holds the very bytes of the staged one."""
         ...
 
-    async def find_obstacle(self, location: str, commit: Commit) -> Obstacle | None:
+    async def find_obstacle(self, location: str, commit: Commit, contents: Mapping[Version, bytes]) -> Obstacle | None:
         """Why the published file of this version does not count; None if there is no such file, or it does count."""
         ...
 
-    async def publish(self, location: str, commits: Sequence[Commit]) -> Publication:
-        """Copies staged commits into the log, in order, each put only where nothing is, synced and then verified.
+    async def stage(self, location: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> None:
+        """Writes inline commits where staged ones lie, whole and synced. They may be there already."""
+        ...
+
+    async def publish(self, location: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> Publication:
+        """Puts commits into the log, in order, each only where nothing is, synced and then verified. They are read from
+        their staged files, but for those whose content is given.
 
         What is there already counts if it holds the same bytes. Stops at the first obstacle.
         """
@@ -439,6 +513,18 @@ class DeltaLogs(Protocol):
 
     async def is_put(self, location: str, version: Version, content: bytes) -> bool:
         """Whether `_delta_log/<version>.json` holds this content; it is synced then, whoever has put it there."""
+        ...
+
+
+class FoundTables(Protocol):
+    """Tables in the object store that need not be known to the catalog."""
+
+    async def find(self, location: str) -> FoundTable:
+        """Raises InvalidRequest if there is none, or its log cannot be read."""
+        ...
+
+    async def check_writable(self, location: str) -> None:
+        """Raises InvalidRequest unless the server can write to the table's log."""
         ...
 
 

@@ -27,9 +27,10 @@ from tidegate.domain.errors import (
 )
 from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableName, Version
-from tidegate.domain.protocol import ROW_TRACKING_FEATURE
+from tidegate.domain.open_appends import OpenAppend, assign, check_append, known_mark
 from tidegate.domain.publishing import check_report, published_after
 from tidegate.domain.requirements import Requirements, check_etag
+from tidegate.domain.row_ids import RowMark, tracks_rows
 from tidegate.domain.tables import Table, TableMetadata, TableType, check_metadata, contract_of
 from tidegate.domain.uniform import check_uniform
 from tidegate.domain.updates import (
@@ -57,6 +58,14 @@ class Proposal:
     """How far the reported publication was verified; None when nothing was reported."""
     put: bool = False
     """Its file stands in the log already, on a table where that is the commit: what is left is to record it."""
+    content: bytes | None = None
+    """That of an inline commit."""
+    row_mark: RowMark | None = None
+    """What the content says of row ids."""
+    append: OpenAppend | None = None
+    """A commit that gets its version when it is decided on."""
+    txn_id: str | None = None
+    """Of a commit that was learned from the log: it may have left its version open, and be sent again."""
     addition: AddCommit | None = field(init=False)
     report: ReportPublished | None = field(init=False)
 
@@ -85,9 +94,10 @@ class Ratified:
 
 @frozen
 class Replay:
-    """It had happened before. Nothing changes."""
+    """It had happened before, as `commit`. Nothing changes."""
 
     table: Table
+    commit: Commit
 
 
 @frozen
@@ -121,7 +131,7 @@ def decide(table: Table, proposal: Proposal, *, ratified: Commit | None, limits:
     """`ratified` is the commit that already holds the proposed version, if there is one."""
     commit = proposal.commit
     if commit is not None and ratified is not None and (ratified.file_name == commit.file_name or proposal.put):
-        return Replay(table)
+        return Replay(table, ratified)
     try:
         if not proposal.put:
             check_etag(proposal.requirements, table)
@@ -137,18 +147,32 @@ def decide(table: Table, proposal: Proposal, *, ratified: Commit | None, limits:
         return Rejected(error)
 
 
+def assigned(table: Table, proposal: Proposal, append: OpenAppend, *, now: int) -> Proposal | Conflict | Rejected:
+    """The proposal with the version that is free. A conflict: nobody knows the ids of the table's rows right now."""
+    try:
+        check_etag(proposal.requirements, table)
+        _check_kind(table, proposal)
+        check_append(table, append)
+        if tracks_rows(table.metadata.protocol) and known_mark(table, append) is None:
+            return Conflict(table.latest, conflict_of(table, table.latest))
+        made = assign(table, append, now=now)
+    except TidegateError as error:
+        return Rejected(error)
+    actions = (*proposal.actions, AddCommit(made.commit, None))
+    return replace(proposal, actions=actions, content=made.content, row_mark=made.row_mark)
+
+
 def conflict_of(table: Table, proposed: Version) -> CommitVersionConflict:
     """What the loser of a version has to know in order to go on without asking again."""
     if proposed > table.latest:
         return CommitVersionGap(table=table.name, proposed=proposed, latest=table.latest)
     # An append to a table with row tracking gives its rows ids, which depend on what was appended before.
-    counts_rows = ROW_TRACKING_FEATURE in table.metadata.protocol.features()
     return CommitVersionConflict(
         table=table.name,
         proposed=proposed,
         latest=table.latest,
         winners=table.unpublished[max(0, proposed - table.published - 1) :],
-        append_stands=table.metadata_version < proposed and not counts_rows,
+        append_stands=table.metadata_version < proposed and not tracks_rows(table.metadata.protocol),
     )
 
 
@@ -172,6 +196,13 @@ def table_moved(proposal: Proposal, *, now_named: TableName | None) -> TidegateE
 
 def _check_kind(table: Table, proposal: Proposal) -> None:
     managed = table.type is TableType.MANAGED
+    if table.releasing is not None and (proposal.addition is not None or proposal.append is not None):
+        raise InvalidRequest(
+            f"{table.name} is being given back to its file system and takes no commits through the catalog. "
+            "Write to it by its path once that is done."
+        )
+    if proposal.append is not None and not managed:
+        raise InvalidRequest(f"Commits are for managed tables; {table.name} is external.")
     for action in proposal.actions:
         if isinstance(action, AddCommit | ReportPublished) and not managed:
             raise InvalidRequest(f"{action.action} is for managed tables; {table.name} is external.")
@@ -196,6 +227,8 @@ def _apply(table: Table, proposal: Proposal, *, limits: Limits, now: int) -> Tab
         changes |= _addition(proposal.addition, unpublished=changes["unpublished"], changed=changed)
         if proposal.put:
             changes |= {"published": proposal.addition.commit.version, "unpublished": ()}
+        if proposal.row_mark is not None:
+            changes["row_mark"] = proposal.row_mark
     moved = _snapshot_version(table, proposal)
     changes |= moved
     if changed or moved:

@@ -43,6 +43,11 @@ class TableActions:
     removed_domains: tuple[str, ...]
     commit_info: Mapping[str, Any] | None
 
+    @property
+    def changes_domains(self) -> bool:
+        """Of those that the catalog shows."""
+        return any(domain in self.domains or domain in self.removed_domains for domain in SHOWN_DOMAINS)
+
 
 def parse_table_actions(content: bytes, *, what: str) -> TableActions:
     """`what` names the file in messages. Of two actions of one kind the later one counts."""

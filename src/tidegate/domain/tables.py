@@ -31,6 +31,7 @@ from tidegate.domain.protocol import (
     contract_met,
 )
 from tidegate.domain.put_if_absent import check_commits_property, is_put_if_absent
+from tidegate.domain.row_ids import RowMark
 from tidegate.domain.uniform import Uniform
 
 
@@ -78,6 +79,10 @@ class Table:
     published: Version
     unpublished: tuple[Commit, ...]
     uniform: Uniform | None
+    row_mark: RowMark | None = None
+    """The highest row id as of the last version of which the catalog knows it."""
+    releasing: Version | None = None
+    """The version that gives the table back, while that is under way: it takes no other commits."""
 
     @property
     def etag(self) -> str:

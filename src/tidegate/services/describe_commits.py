@@ -42,8 +42,12 @@ class CommitDescriptions:
         self._remembered_max = remembered_max
         self._remembered: OrderedDict[Key, CommitDescription] = OrderedDict()
 
-    async def describe(self, events: Several[NumberedEvent], placed: Placed) -> list[NumberedEvent]:
-        """The events, with what is known of their commits; `placed` are those."""
+    async def describe(
+        self, events: Several[NumberedEvent], placed: Placed, contents: Mapping[Key, bytes]
+    ) -> list[NumberedEvent]:
+        """The events, with what is known of their commits; `placed` are those, and `contents` what is kept of them."""
+        for key, content in contents.items():
+            self._remember(key, describe_commit(content, whole=True))
         found = await self._read(placed)
         return [_described(event, placed, found) for event in events]
 

@@ -22,6 +22,7 @@ from tidegate.domain.table_actions import parse_table_actions
 from tidegate.domain.tables import Table, TableType
 from tidegate.services.clean_log import clean_log
 from tidegate.services.environment import Environment
+from tidegate.services.inline_contents import content_of, find_obstacle, publish
 from tidegate.services.learn_commits import up_to_date
 from tidegate.services.publish_commits import PublishingBlocked, publish_commits
 
@@ -51,7 +52,7 @@ async def mend_table(env: Environment, caller: Principal, name: TableName) -> li
     problems = {finding.problem for finding in found if finding.fixable}
     if Problem.MISSING in problems:
         missing = (await _facts(env, table)).restorable
-        await env.delta_logs.publish(table.location, missing)
+        await publish(env, table, missing)
     if Problem.UNPUBLISHED in problems:
         await _publish_all(env, table)
     if Problem.LEFTOVERS in problems:
@@ -105,7 +106,7 @@ async def _facts(env: Environment, table: Table) -> Facts:
 async def _obstacles(env: Environment, table: Table) -> list[Obstacle]:
     """The first one: after it nothing is published, and little can be said."""
     for commit in table.unpublished:
-        obstacle = await env.delta_logs.find_obstacle(table.location, commit)
+        obstacle = await find_obstacle(env, table, commit)
         if obstacle is not None:
             return [obstacle]
     return []
@@ -152,5 +153,5 @@ async def _replay(env: Environment, table: Table) -> tuple[LogState | None, str 
 async def _content(env: Environment, table: Table, version: Version) -> bytes | None:
     commit = table.ratified(version)
     if commit is not None:
-        return await env.delta_logs.read_staged(table.location, commit)
+        return await content_of(env, table, commit)
     return await env.delta_logs.read_published(table.location, version)

@@ -13,6 +13,7 @@ from tidegate.domain.ports import (
     CredentialVendor,
     Database,
     DeltaLogs,
+    FoundTables,
     Functions,
     TableFiles,
     Webhooks,
@@ -26,6 +27,7 @@ from tidegate.services.one_at_a_time import OneAtATime
 from tidegate.services.outcomes import OutcomeCounts
 from tidegate.services.publish_queue import PublishQueue
 from tidegate.services.refused_files import RefusedFiles
+from tidegate.services.staged_versions import StagedVersions
 from tidegate.services.turns import Turns
 from tidegate.telemetry.server import ServerMeasures
 from tidegate.telemetry.traces import Traces
@@ -45,6 +47,7 @@ class Environment:
     authorizer: Authorizer
     delta_logs: DeltaLogs
     table_files: TableFiles
+    found_tables: FoundTables
     vendor: CredentialVendor
     outcomes: OutcomeCounts
     activity: TableCounts
@@ -53,6 +56,7 @@ class Environment:
     one_at_a_time: OneAtATime
     """For tables whose commits are put into their logs."""
     refused: RefusedFiles
+    staged_versions: StagedVersions
     measures: ServerMeasures
     traces: Traces | None
     """None: nobody listens."""
@@ -75,6 +79,7 @@ class Environment:
     commits_page_size_max: int
     metrics_history_max: int
     grants_max: int
+    inline_bytes_max: int
 
     def authorize(self, caller: Principal, operation: Operation, on: str | SchemaName | TableName) -> None:
         self.authorizer.require(caller, Question(operation, on))

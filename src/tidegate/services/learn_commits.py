@@ -16,7 +16,7 @@ import asyncio
 
 from tidegate.domain.errors import InvalidRequest, NotFound, Unavailable
 from tidegate.domain.events import SYSTEM
-from tidegate.domain.learned_commits import learned_actions
+from tidegate.domain.learned_commits import learned_commit
 from tidegate.domain.names import TableId, Version
 from tidegate.domain.publishing import AlarmReason, Obstacle, PublishedFile
 from tidegate.domain.ratification import Conflict, Proposal, Ratified, Rejected, Replay, ToPut
@@ -107,7 +107,7 @@ async def _learn_next(env: Environment, table: Table, file: PublishedFile) -> Ta
         content = await env.delta_logs.read_published(table.location, version)
         if content is None:
             return None
-        actions = await asyncio.to_thread(learned_actions, table, version, content, file)
+        learned = await asyncio.to_thread(learned_commit, table, version, content, file)
     except InvalidRequest as error:
         await _refuse(env, table, version, file, error)
         return None
@@ -122,9 +122,10 @@ async def _learn_next(env: Environment, table: Table, file: PublishedFile) -> Ta
         name=table.name,
         principal=SYSTEM,
         requirements=collect_requirements([AssertTableId(table.id)]),
-        actions=actions,
+        actions=learned.actions,
         proposed_at=env.clock(),
         put=True,
+        txn_id=learned.txn_id,
     )
     match await env.database.ratify(proposal):
         case Ratified(after):

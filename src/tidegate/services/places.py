@@ -25,6 +25,9 @@ def check_free(uow: UnitOfWork, place: str) -> None:
             f"{place} is at, above or below {going.location}, which is being emptied: {going.name} was there. "
             "Choose another place, or try again when it is gone."
         )
+    promised = uow.ownership.find_overlapping(place)
+    if promised is not None:
+        raise InvalidRequest(f"{place} is at, above or below {promised.location}, which is being adopted.")
     if uow.staging_tables.overlaps(place):
         raise InvalidRequest(f"{place} is promised to a managed table that is being made. Choose another place.")
     taken = uow.tables.find_overlapping(place)

@@ -18,6 +18,7 @@ from tidegate.domain.requirements import AssertTableId, collect_requirements
 from tidegate.domain.tables import Table, TableType
 from tidegate.domain.updates import ReportPublished
 from tidegate.services.environment import Environment
+from tidegate.services.inline_contents import publish
 from tidegate.services.raise_alarm import raise_alarm
 from tidegate.steps import reached
 from tidegate.telemetry.logs import about
@@ -47,7 +48,7 @@ async def publish_commits(env: Environment, id: TableId, *, up_to: Version) -> L
     due = [commit for commit in table.unpublished if commit.version <= up_to][:BATCH_MAX]
     if due:
         reached("publish.started")
-        publication = await env.delta_logs.publish(table.location, due)
+        publication = await publish(env, table, due)
         reached("publish.verified")
         if publication.verified is not None:
             await _record(env, table, publication.verified)

@@ -20,7 +20,8 @@ from dataclasses import replace
 from tidegate.domain.commits import Commit
 from tidegate.domain.errors import InvalidRequest, NoSuchTable, OutcomeUnknown, TooManyRequests, Unavailable
 from tidegate.domain.learned_commits import check_to_put
-from tidegate.domain.names import Version
+from tidegate.domain.names import TableId, Version
+from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.ratification import (
     Conflict,
     Decision,
@@ -31,9 +32,11 @@ from tidegate.domain.ratification import (
     Rejected,
     Replay,
     ToPut,
+    assigned,
     decide,
 )
 from tidegate.domain.tables import Table, require_delta
+from tidegate.domain.updates import Action, AddCommit
 from tidegate.services.environment import Environment
 from tidegate.services.learn_commits import learn_commits, publish_ratified
 from tidegate.services.publish_commits import PublishingBlocked
@@ -79,26 +82,31 @@ async def recognised(env: Environment, proposal: Proposal, outcome: Outcome) -> 
     if not isinstance(outcome, Conflict) or outcome.learned is None or proposal.commit is None:
         return outcome
     table = env.database.known_table(proposal.requirements.table_id)
-    if table is None or not await env.delta_logs.is_published(table.location, proposal.commit):
+    if table is None or not await _is_in_log(env, table, proposal, proposal.commit):
         return outcome
-    return Replay(table)
+    return Replay(table, outcome.learned)
+
+
+async def _is_in_log(env: Environment, table: Table, proposal: Proposal, commit: Commit) -> bool:
+    if proposal.content is not None:
+        return await env.delta_logs.is_put(table.location, commit.version, proposal.content)
+    return await env.delta_logs.is_published(table.location, commit)
 
 
 async def _attempt(env: Environment, proposal: Proposal) -> Decision:
     """ToPut: somebody else was first, and the next attempt knows more."""
     commit = proposal.commit
-    if commit is None:
-        return await env.database.ratify(proposal)
-    before = Version(commit.version - 1)
+    before = None if commit is None else Version(commit.version - 1)
     try:
         table = await learn_commits(env, proposal.requirements.table_id, up_to=before)
     except NoSuchTable:
         return await env.database.ratify(proposal)  # which says why
-    if not table.puts_if_absent or table.name != proposal.name or table.latest != before:
+    if not table.puts_if_absent or table.name != proposal.name or before not in (None, table.latest):
         return await env.database.ratify(proposal)
-    stands = await env.delta_logs.find_published(table.location, commit.version)
     try:
-        if stands is not None:
+        if commit is None:
+            return await _append(env, table, proposal)
+        if await env.delta_logs.find_published(table.location, commit.version) is not None:
             return await _meet(env, table, proposal, commit)
         return await _put(env, table, proposal, commit)
     except InvalidRequest as error:
@@ -107,11 +115,35 @@ async def _attempt(env: Environment, proposal: Proposal) -> Decision:
         return Rejected(InvalidRequest(f"{table.name} takes no commits until this is mended: {blocked}"))
 
 
+async def _append(env: Environment, table: Table, proposal: Proposal) -> Decision:
+    """A commit that left its version open gets the next one, again and again until it is the first to have it."""
+    append, version = proposal.append, Version(table.latest + 1)
+    if append is None:
+        return await env.database.ratify(proposal)
+    happened = await env.database.read(lambda uow: _happened(uow, table.id, append.txn_id))
+    if happened is not None:
+        return Replay(table, happened)
+    if await env.delta_logs.find_published(table.location, version) is not None:
+        return _blocked(env, table, version)
+    match assigned(table, proposal, append, now=env.clock()):
+        case Proposal(commit=Commit() as commit) as placed:
+            return await _put(env, table, placed, commit)
+        case Proposal() as same:
+            return await env.database.ratify(same)
+        case refused:
+            return refused
+
+
+def _happened(uow: UnitOfWork, id: TableId, txn_id: str) -> Commit | None:
+    version = uow.tables.opened([(id, txn_id)]).get((id, txn_id))
+    return None if version is None else uow.tables.ratified([(id, version)]).get((id, version))
+
+
 async def _put(env: Environment, table: Table, proposal: Proposal, commit: Commit) -> Decision:
     decision = _decide(env, table, proposal)
     if not isinstance(decision, ToPut):
         return decision
-    content = await _read_staged(env, table, commit, after=decision.table)
+    content = await _content(env, table, proposal, commit, after=decision.table)
     await publish_ratified(env, table)
     reached("put.decided")
     try:
@@ -130,8 +162,15 @@ async def _meet(env: Environment, table: Table, proposal: Proposal, commit: Comm
     learned = await learn_commits(env, table.id)
     if learned.latest >= commit.version or learned.name != table.name:
         return await env.database.ratify(proposal)
-    reason = env.refused.reason(learned.id, commit.version)
-    # No 409: who gets one proposes a higher version, and there is none to propose.
+    return _blocked(env, table, commit.version)
+
+
+def _blocked(env: Environment, table: Table, version: Version) -> Decision:
+    """A file that is known not to be sound has the version; else it was put a moment ago, and is learned next.
+
+    No 409: who gets one proposes a higher version, and there is none to propose.
+    """
+    reason = env.refused.reason(table.id, version)
     return ToPut(table) if reason is None else Rejected(InvalidRequest(reason))
 
 
@@ -143,7 +182,7 @@ async def _is_ours(env: Environment, table: Table, proposal: Proposal, commit: C
     if not isinstance(decision, Ratified):
         return False
     try:
-        content = await _read_staged(env, table, commit, after=decision.table)
+        content = await _content(env, table, proposal, commit, after=decision.table)
     except InvalidRequest:
         return False
     return await env.delta_logs.is_put(table.location, commit.version, content)
@@ -156,8 +195,11 @@ def _decide(env: Environment, table: Table, proposal: Proposal) -> Decision:
     return decide(require_delta(before), proposal, ratified=None, limits=limits, now=env.clock())
 
 
-async def _read_staged(env: Environment, table: Table, commit: Commit, *, after: Table) -> bytes:
-    content = await env.delta_logs.read_staged(table.location, commit)
+async def _content(env: Environment, table: Table, proposal: Proposal, commit: Commit, *, after: Table) -> bytes:
+    """That came with the proposal, or of the staged file; checked."""
+    content = proposal.content
+    if content is None:
+        content = await env.delta_logs.read_staged(table.location, commit)
     if content is None:
         raise InvalidRequest(f"The staged file {commit.file_name} is not there. Write it before you propose it.")
     # It may speak of very many files: not on the thread that answers everybody.
@@ -167,7 +209,7 @@ async def _read_staged(env: Environment, table: Table, commit: Commit, *, after:
 
 async def _record(env: Environment, table: Table, proposal: Proposal, version: Version) -> Outcome:
     """Success, whatever has become of the table since it was decided: the file stands."""
-    put = replace(proposal, put=True)
+    put = replace(proposal, put=True, actions=tuple(map(_in_log, proposal.actions)))
     for _ in range(RECORDING_ATTEMPTS_MAX):
         try:
             decision = await env.database.ratify(put)
@@ -187,6 +229,11 @@ async def _record(env: Environment, table: Table, proposal: Proposal, version: V
             break  # dropped; if it is restored, the commit is learned then
         put = replace(put, name=now.name)
     raise _unknown(f"What is in the log of {table.name} as version {version} could not be recorded.")
+
+
+def _in_log(action: Action) -> Action:
+    """The content of a commit that is in the log is not kept beside it."""
+    return replace(action, commit=replace(action.commit, inline=False)) if isinstance(action, AddCommit) else action
 
 
 def _unknown(why: str) -> OutcomeUnknown:

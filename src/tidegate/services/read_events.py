@@ -11,6 +11,7 @@ Each question looks at a bounded number of events. Who waits is told when there 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence as Several
 from time import monotonic
 
@@ -18,9 +19,10 @@ from tidegate.domain.errors import EventsForgotten, InvalidRequest
 from tidegate.domain.event_filters import EVERYTHING, EventFilter
 from tidegate.domain.events import NumberedEvent, Sequence
 from tidegate.domain.frozen import frozen
+from tidegate.domain.names import TableId, Version
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
-from tidegate.services.describe_commits import Placed, operation_of
+from tidegate.services.describe_commits import Key, Placed, operation_of
 from tidegate.services.environment import Environment
 from tidegate.services.event_feed import Ending
 
@@ -75,17 +77,19 @@ async def next_events(env: Environment, request: EventsRequest, *, ending: Endin
 
 
 async def _read_page(env: Environment, after: Sequence | None, request: EventsRequest) -> EventPage:
-    page, placed, unnumbered = await env.database.read(lambda uow: _read(uow, after, request))
+    page, placed, contents, unnumbered = await env.database.read(lambda uow: _read(uow, after, request))
     if unnumbered and page.next_after == page.last:
         # Who has come to the end is told of everything that has happened; who is on the way gets there.
         await env.database.write(lambda uow: uow.events.number())
-        page, placed, _ = await env.database.read(lambda uow: _read(uow, after, request))
-    events = await env.descriptions.describe(page.events, placed)
+        page, placed, contents, _ = await env.database.read(lambda uow: _read(uow, after, request))
+    events = await env.descriptions.describe(page.events, placed, contents)
     wanted = [one for one in events if request.wanted.matches(one.event, operation=operation_of(one.event))]
     return EventPage(wanted, page.next_after, page.last)
 
 
-def _read(uow: UnitOfWork, after: Sequence | None, request: EventsRequest) -> tuple[EventPage, Placed, bool]:
+def _read(
+    uow: UnitOfWork, after: Sequence | None, request: EventsRequest
+) -> tuple[EventPage, Placed, Mapping[Key, bytes], bool]:
     forgotten, last = uow.events.forgotten(), uow.events.last()
     after = forgotten if after is None else after
     if after < forgotten:
@@ -97,4 +101,17 @@ def _read(uow: UnitOfWork, after: Sequence | None, request: EventsRequest) -> tu
     found = uow.events.after(after, up_to=up_to, limit=limit, wanted=request.wanted)
     next_after = found[-1].sequence if len(found) == limit else up_to
     placed = uow.events.commits_of([numbered.event for numbered in found])
-    return EventPage(found, next_after, last), placed, uow.events.unnumbered()
+    return EventPage(found, next_after, last), placed, _contents(uow, placed), uow.events.unnumbered()
+
+
+def _contents(uow: UnitOfWork, placed: Placed) -> dict[Key, bytes]:
+    """Of those commits that came with their content and are not published: the others have files."""
+    inline: dict[TableId, list[Version]] = {}
+    for (id, version), (commit, _) in placed.items():
+        if commit.inline:
+            inline.setdefault(id, []).append(version)
+    return {
+        (id, version): content
+        for id, versions in inline.items()
+        for version, content in uow.inline_commits.contents(id, first=min(versions), last=max(versions)).items()
+    }

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from tidegate.domain.doctor import Finding, Problem, expired_staging, orphaned
+from tidegate.domain.doctor import Finding, Problem, expired_staging, orphaned, unfinished
 from tidegate.domain.namespaces import Catalog
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.services.environment import Environment
 from tidegate.services.expire_staging import EXPIRED_AT_ONCE, expire_staging
+from tidegate.services.keep_promises import keep_promises, overdue
 
 PAGE = 1000
 
 
 async def examine_storage(env: Environment, caller: Principal) -> list[Finding]:
-    """Staging tables that have expired, and folders that belong to no table, dropped table or staging table."""
+    """Staging tables that have expired, folders that belong to no table, dropped table or staging table, and changes of
+    ownership that have not come to an end.
+    """
     env.authorize(caller, Operation.MANAGE_METASTORE, "the metastore")
     before = env.patient_clock() - env.retentions.staging_ms
     expired = await env.database.read(lambda uow: uow.staging_tables.count(made_before=before))
     found = [expired_staging(expired)] if expired else []
+    found += [unfinished(promise) for promise in await overdue(env)]
     for root in await env.database.read(lambda uow: _roots(env, uow)):
         for orphan in await _orphans(env, root):
             location = f"{root}/{orphan}"
@@ -31,6 +35,8 @@ async def mend_storage(env: Environment, caller: Principal) -> list[Finding]:
     for finding in found:
         if finding.problem is Problem.ORPHAN and finding.fixable:
             await env.table_files.remove_empty_folders(finding.subject)
+        elif finding.problem is Problem.PROMISE:
+            await keep_promises(env)
         elif finding.problem is Problem.EXPIRED_STAGING:
             # In bounded batches; their files go in the background.
             while await expire_staging(env) == EXPIRED_AT_ONCE:

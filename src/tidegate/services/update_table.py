@@ -8,26 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from time import monotonic
 
-from tidegate.domain.commits import Commit, RatifiedCommit
-from tidegate.domain.errors import (
-    BacklogFull,
-    CommitVersionConflict,
-    InternalFailure,
-    NoSuchTable,
-    TidegateError,
-    Unavailable,
-)
-from tidegate.domain.events import Event, update_events
+from tidegate.domain.commits import Commit
+from tidegate.domain.errors import BacklogFull, CommitVersionConflict, NoSuchTable, Unavailable
 from tidegate.domain.names import TableId, TableName, Version
-from tidegate.domain.ports import Clock, UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.publishing import commits_to_verify
 from tidegate.domain.ratification import (
     Conflict,
-    Decision,
     Limits,
     Outcome,
     Proposal,
@@ -37,16 +27,16 @@ from tidegate.domain.ratification import (
     ToPut,
     conflict_of,
     decide,
-    table_moved,
 )
 from tidegate.domain.requirements import Requirement, collect_requirements
-from tidegate.domain.tables import Table, require_delta
+from tidegate.domain.tables import Table
 from tidegate.domain.updates import Action, ReportPublished, check_actions, find
 from tidegate.services.environment import Environment
+from tidegate.services.inline_contents import find_obstacle, is_published
 from tidegate.services.put_commits import put_commit, recognised
 from tidegate.services.raise_alarm import raise_alarm
+from tidegate.services.stage_inline_commits import with_files, with_files_after_commit
 from tidegate.telemetry.current import note
-from tidegate.telemetry.logs import about
 
 BACKLOG_WAIT_SECONDS_MAX = 10.0
 """How long a commit waits for the publisher when its table has too many unpublished ones."""
@@ -72,12 +62,36 @@ async def update_table(
         requirements=needed,
         actions=tuple(actions),
         proposed_at=proposed_at,
-        verified=await _verify_report(env, name, needed.table_id, find(actions, ReportPublished)),
+        verified=await verify_report(env, name, needed.table_id, find(actions, ReportPublished)),
     )
+    try:
+        decided = await propose(env, proposal)
+    except CommitVersionConflict as conflict:
+        raise await _with_winners(env, proposal, conflict) from None
+    return await with_files_after_commit(env, decided.table)
+
+
+async def _with_winners(env: Environment, proposal: Proposal, conflict: CommitVersionConflict) -> CommitVersionConflict:
+    """Who is told of commits finds their files. Where they cannot be written, the loser loads the table."""
+    if any(winner.inline for winner in conflict.winners):
+        known = env.database.known_table(proposal.requirements.table_id)
+        try:
+            if known is None or known.published >= conflict.winners[0].version:
+                raise Unavailable("the table has moved on")
+            await with_files(env, known)
+        except (Unavailable, NoSuchTable):
+            conflict.winners = ()
+    return conflict
+
+
+async def propose(env: Environment, proposal: Proposal) -> Ratified | Replay:
+    """What was decided, unless it is a no, which is raised."""
+    name, id = proposal.name, proposal.requirements.table_id
     version = None if proposal.commit is None else proposal.commit.version
     note(name, version, "ratified")
     measures = env.measures
-    match _lost_already(env, proposal) or await _ratify(env, proposal):
+    decision = _lost_already(env, proposal) or await _ratify(env, proposal)
+    match decision:
         case Ratified(table, commit):
             if commit is None:
                 measures.updated.value += 1
@@ -91,16 +105,16 @@ async def update_table(
                 if env.turns.pass_on(table.id):
                     # Who lost before is answered first: who just won would else win again and again.
                     await asyncio.sleep(0)
-            return table
-        case Replay(table):
+            return decision
+        case Replay(table, commit):
             note(name, version, "replay")
             measures.replays.value += 1
             env.outcomes.count_replay(table.id)
-            return table
+            return decision
         case Conflict(_, error):
             measures.conflicts.value += 1
-            env.outcomes.count_conflict(needed.table_id)
-            await env.turns.wait(needed.table_id)
+            env.outcomes.count_conflict(id)
+            await env.turns.wait(id)
             raise _as_it_stands(env, proposal, error)
         case Rejected(error):
             measures.rejected.value += 1
@@ -129,7 +143,7 @@ async def _ratify(env: Environment, proposal: Proposal) -> Outcome:
 
 
 def _puts_if_absent(env: Environment, proposal: Proposal) -> bool:
-    if proposal.commit is None:
+    if proposal.commit is None and proposal.append is None:
         return False
     known = env.database.known_table(proposal.requirements.table_id)
     return known is not None and known.puts_if_absent
@@ -159,7 +173,7 @@ def _as_it_stands(env: Environment, proposal: Proposal, error: CommitVersionConf
     return conflict_of(known, Version(error.proposed))
 
 
-async def _verify_report(
+async def verify_report(
     env: Environment, name: TableName, id: TableId, report: ReportPublished | None
 ) -> Version | None:
     """How far the published files were seen to hold the ratified bytes, in order and without a gap.
@@ -177,7 +191,7 @@ async def _verify_report(
     verified = table.published
     try:
         for commit in commits_to_verify(table, report.version):
-            if not await env.delta_logs.is_published(table.location, commit):
+            if not await is_published(env, table, commit):
                 await _look_closer(env, table, commit)
                 break
             verified = commit.version
@@ -189,74 +203,6 @@ async def _verify_report(
 
 async def _look_closer(env: Environment, table: Table, commit: Commit) -> None:
     """A report of what is not there is a mistake; one of a file with other bytes is an alarm."""
-    obstacle = await env.delta_logs.find_obstacle(table.location, commit)
+    obstacle = await find_obstacle(env, table, commit)
     if obstacle is not None:
         await raise_alarm(env, table, obstacle)
-
-
-def ratify_group(uow: UnitOfWork, proposals: Sequence[Proposal], *, limits: Limits, clock: Clock) -> list[Decision]:
-    """Decides the proposals one after the other against the locked rows of their tables, and writes the outcome."""
-    locked = uow.tables.lock([proposal.requirements.table_id for proposal in proposals])
-    # Read with the rows locked: who waited for another server's group is decided on after that group.
-    now = clock()
-    published = uow.tables.ratified(_published_versions(proposals, locked))
-    current, won, happened = dict(locked), list[tuple[TableId, RatifiedCommit]](), list[Event]()
-    decisions: list[Decision] = []
-    for proposal in proposals:
-        table = current.get(proposal.requirements.table_id)
-        if table is None or table.name != proposal.name:
-            decisions.append(_lost(uow, proposal, table))
-            continue
-        holder = _holder(proposal, table, locked[table.id], published)
-        decision = _decide_one(table, proposal, holder, limits=limits, now=now)
-        if isinstance(decision, Ratified):
-            current[table.id] = decision.table
-            happened += update_events(table, decision.table, at=now, by=proposal.principal)
-            if decision.commit is not None:
-                won.append((table.id, RatifiedCommit(decision.commit, proposal.proposed_at, now)))
-        decisions.append(decision)
-    uow.tables.save(locked, current, won=won, happened=happened)
-    return decisions
-
-
-def _holder(
-    proposal: Proposal, table: Table, before: Table, published: Mapping[tuple[TableId, Version], Commit]
-) -> Commit | None:
-    """The commit that has the proposed version; the group may have ratified it, or seen it published, a moment ago."""
-    if proposal.commit is None:
-        return None
-    version = proposal.commit.version
-    return table.ratified(version) or before.ratified(version) or published.get((table.id, version))
-
-
-def _decide_one(table: Table, proposal: Proposal, holder: Commit | None, *, limits: Limits, now: int) -> Decision:
-    try:
-        return decide(require_delta(table), proposal, ratified=holder, limits=limits, now=now)
-    except TidegateError as error:
-        return Rejected(error)
-    except Exception:
-        # A defect must not take the neighbours in the group down with it.
-        version = None if proposal.commit is None else proposal.commit.version
-        of = about(table=str(proposal.name), version=version, principal=proposal.principal)
-        log.exception("deciding on %s failed", proposal.name, extra=of)
-        return Rejected(InternalFailure())
-
-
-def _published_versions(
-    proposals: Sequence[Proposal], locked: Mapping[TableId, Table]
-) -> list[tuple[TableId, Version]]:
-    """The proposed versions that are published already: who has them is not known without looking."""
-    taken: list[tuple[TableId, Version]] = []
-    for proposal in proposals:
-        table = locked.get(proposal.requirements.table_id)
-        if table is not None and proposal.commit is not None and proposal.commit.version <= table.published:
-            taken.append((table.id, proposal.commit.version))
-    return taken
-
-
-def _lost(uow: UnitOfWork, proposal: Proposal, table: Table | None) -> Rejected:
-    if table is not None:
-        return Rejected(table_moved(proposal, now_named=table.name))
-    if uow.tables.exists(proposal.name):
-        return Rejected(table_moved(proposal, now_named=None))
-    return Rejected(NoSuchTable(proposal.name))

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +20,7 @@ from tidegate.domain.names import Version
 from tidegate.domain.publishing import Obstacle, Publication, PublishedFile
 from tidegate.storage.local_files import same_bytes
 from tidegate.storage.patience import Patience
-from tidegate.storage.publication import find_obstacle, publish
+from tidegate.storage.publication import find_obstacle, publish, stage
 from tidegate.storage.put_if_absent import is_put, put_if_absent
 
 T = TypeVar("T")
@@ -82,13 +82,17 @@ class ObjectStoreDeltaLogs:
         except OSError as error:
             raise _unreadable(location, published, error) from error
 
-    async def find_obstacle(self, location: str, commit: Commit) -> Obstacle | None:
+    async def find_obstacle(self, location: str, commit: Commit, contents: Mapping[Version, bytes]) -> Obstacle | None:
         log = f"{_path(location)}/{_LOG}"
-        return await self._call(f"{location} (a look)", lambda: find_obstacle(log, commit))
+        return await self._call(f"{location} (a look)", lambda: find_obstacle(log, commit, contents))
 
-    async def publish(self, location: str, commits: Sequence[Commit]) -> Publication:
+    async def stage(self, location: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> None:
         log = f"{_path(location)}/{_LOG}"
-        return await self._call(location, lambda: publish(log, commits))
+        await self._call(f"{location} (inline commits)", lambda: stage(log, commits, contents), in_turn=True)
+
+    async def publish(self, location: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> Publication:
+        log = f"{_path(location)}/{_LOG}"
+        return await self._call(location, lambda: publish(log, commits, contents))
 
     async def put_if_absent(self, location: str, version: Version, content: bytes) -> bool:
         log = f"{_path(location)}/{_LOG}"
@@ -107,9 +111,9 @@ class ObjectStoreDeltaLogs:
         log = f"{_path(location)}/{_LOG}"
         return await self._call(f"{location} (version {version})", lambda: is_put(log, version, content))
 
-    async def _call(self, what: str, work: Callable[[], T]) -> T:
+    async def _call(self, what: str, work: Callable[[], T], *, in_turn: bool = False) -> T:
         try:
-            return await self._patience.call(what, work)
+            return await self._patience.call(what, work, in_turn=in_turn)
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise Unavailable(f"The log of {what} cannot be used ({reason}). Check the store.") from error

@@ -56,6 +56,20 @@ def same_content(one: str, other: str, *, size: int) -> bool:
         os.close(left)
 
 
+def same_as(path: str, content: bytes) -> bool:
+    """Whether the file is there and holds these bytes."""
+    try:
+        opened = open_file(path)
+    except FileNotFoundError:
+        return False
+    try:
+        # One byte more than there should be: whatever is too long shows without another look.
+        with os.fdopen(os.dup(opened), "rb") as file:
+            return file.read(len(content) + 1) == content
+    finally:
+        os.close(opened)
+
+
 def _read_alike(left: int, right: int, size: int) -> bool:
     """Piece by piece: a commit may be larger than what one wants to hold in memory."""
     wanted = size

@@ -1,7 +1,8 @@
 """Rows as programs have them -> Arrow tables, one after the other.
 
     pyarrow      Table, RecordBatch, RecordBatchReader, Dataset, Scanner
-    others       whatever has `__arrow_c_stream__`: DataFrames of Polars and pandas, relations of DuckDB
+    pandas       DataFrame
+    others       whatever has `__arrow_c_stream__`: DataFrames of Polars, relations of DuckDB
     plain        a list of dicts, whose values must be of the type that Python has for the column's
 
 Nothing is guessed for plain values: a number is no text, and a time without a zone is no point in time.
@@ -15,6 +16,7 @@ from decimal import Decimal
 from typing import Any, cast
 
 from tidegate.client.data.arrow import pa
+from tidegate.client.data.frames import frame_columns, is_frame
 from tidegate.client.data.schema import arrow_type
 from tidegate.client.errors import InvalidRows
 from tidegate.client.log.types import ArrayType, DeltaType, Field, MapType, StructType
@@ -40,9 +42,8 @@ def arrow_tables(rows: Any, schema: StructType) -> Iterator[Any]:
         return iter([rows])
     if isinstance(rows, pa.RecordBatch):
         return iter([pa.Table.from_batches([rows])])
-    if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
-        # By itself a DataFrame would hand out its index as a column.
-        return iter([pa.Table.from_pandas(rows, preserve_index=False)])
+    if is_frame(rows):
+        return iter([_frame_table(rows, schema)])
     if (reader := _reader(rows)) is not None:
         return (pa.Table.from_batches([batch]) for batch in reader)
     if isinstance(rows, Sequence) and not isinstance(rows, str | bytes):
@@ -60,7 +61,28 @@ def _reader(rows: Any) -> Any:
         return rows.to_reader()
     if hasattr(rows, "scanner"):
         return rows.scanner().to_reader()
-    return pa.RecordBatchReader.from_stream(rows) if hasattr(rows, "__arrow_c_stream__") else None
+    if not hasattr(rows, "__arrow_c_stream__"):
+        return None
+    try:
+        return pa.RecordBatchReader.from_stream(rows)
+    except pa.ArrowException as error:
+        raise InvalidRows(f"The {type(rows).__name__} is not read as a table ({error}): give one.") from None
+
+
+def _frame_table(frame: Any, schema: StructType) -> Any:
+    known = {field.name.lower(): field for field in schema.fields}
+    names: list[str] = []
+    columns: list[Any] = []
+    for name, given in frame_columns(frame, schema.names):
+        field = known.get(name.lower())
+        if field is None:
+            given = pa.nulls(len(frame))  # A column too many, which is judged elsewhere.
+        elif isinstance(given, list):
+            plain = cast("list[Any]", given)
+            given = _array([_checked(value, field.type, field.name) for value in plain], field)
+        names.append(name)
+        columns.append(given)
+    return pa.Table.from_arrays(columns, names=names) if columns else _without_columns(len(frame))
 
 
 def _plain_tables(rows: Sequence[Any], schema: StructType) -> Iterator[Any]:
@@ -76,7 +98,12 @@ def _plain_table(rows: Sequence[Any], schema: StructType) -> Any:
     for field in schema.fields:
         if field.name in named:
             columns[field.name] = _array([row.get(field.name) for row in checked], field)
-    return pa.table(columns) if columns else pa.table({"": pa.nulls(len(rows))}).select([])
+    return pa.table(columns) if columns else _without_columns(len(rows))
+
+
+def _without_columns(count: int) -> Any:
+    """A table that has rows and nothing else."""
+    return pa.table({"": pa.nulls(count)}).select([])
 
 
 def _array(values: list[Any], field: Field) -> Any:

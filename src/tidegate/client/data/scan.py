@@ -20,6 +20,7 @@ from typing import Any
 from tidegate.client.data.arrow import pa, pc, pq
 from tidegate.client.data.columns import conform, find
 from tidegate.client.data.filters import Condition, conditions
+from tidegate.client.data.frames import frame_of, pandas_module
 from tidegate.client.data.schema import arrow_schema, arrow_type, check_mapping
 from tidegate.client.data.values import partition_value
 from tidegate.client.log.actions import Add
@@ -53,6 +54,11 @@ class Scan:
     def to_arrow(self) -> Any:
         """All rows, in one `pyarrow.Table`."""
         return pa.concat_tables([self.schema.empty_table(), *self.tables()])
+
+    def to_pandas(self) -> Any:
+        """All rows, in one `pandas.DataFrame`; its dtypes follow from the columns' types. Raises PandasMissing."""
+        pandas_module()  # Before anything is read.
+        return frame_of(self.to_arrow())
 
     def tables(self) -> Iterator[Any]:
         """The rows file by file, for tables that do not fit into memory."""

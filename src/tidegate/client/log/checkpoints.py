@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, cast
@@ -29,18 +29,23 @@ _PURPOSE = "Reading a table that has a checkpoint"
 _TWICE = {"stats_parsed", "partitionValues_parsed"}
 
 
-def checkpoint_actions(checkpoint: Checkpoint, read: Callable[[str], bytes]) -> Iterator[Action]:
-    """All actions of a checkpoint; `read` answers the content of a file of the log by its name in the log's folder."""
+def checkpoint_actions(
+    checkpoint: Checkpoint, read: Callable[[str], bytes], *, with_files: bool = True
+) -> Iterator[Action]:
+    """All actions of a checkpoint, or those that speak of no files; `read` answers the content of a file of the log by
+    its name in the log's folder.
+    """
+    kinds = READ if with_files else READ[1:]
     sidecars: list[Sidecar] = []
     for name in checkpoint.names:
-        for action in _file_actions(name, read(name)):
+        for action in _file_actions(name, read(name), kinds):
             if action.sidecar is not None:
                 sidecars.append(action.sidecar)
             elif action.checkpoint_metadata is None:
                 yield action
             elif action.checkpoint_metadata.version != checkpoint.version:
                 raise LogDamaged(name, f"it says it is of version {action.checkpoint_metadata.version}")
-    for sidecar in sidecars:
+    for sidecar in sidecars if with_files else ():  # They hold files, and nothing else.
         yield from _sidecar_actions(sidecar, read)
 
 
@@ -50,19 +55,19 @@ def _sidecar_actions(sidecar: Sidecar, read: Callable[[str], bytes]) -> Iterator
     content = read(name)
     if len(content) != sidecar.size_in_bytes:
         raise LogDamaged(name, f"it has {len(content)} bytes, and its checkpoint tells {sidecar.size_in_bytes}")
-    return _parquet_actions(name, content)
+    return _parquet_actions(name, content, READ)
 
 
-def _file_actions(name: str, content: bytes) -> Iterator[Action]:
-    return parse_actions(content, name) if name.endswith(".json") else _parquet_actions(name, content)
+def _file_actions(name: str, content: bytes, kinds: Sequence[str]) -> Iterator[Action]:
+    return parse_actions(content, name) if name.endswith(".json") else _parquet_actions(name, content, kinds)
 
 
-def _parquet_actions(name: str, content: bytes) -> Iterator[Action]:
+def _parquet_actions(name: str, content: bytes, kinds: Sequence[str]) -> Iterator[Action]:
     pa = load("pyarrow", purpose=_PURPOSE)
     pq = load("pyarrow.parquet", purpose=_PURPOSE)
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
-        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=_columns(file.schema_arrow)):
+        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=_columns(file.schema_arrow, kinds)):
             yield from _batch_actions(batch, pa.types)
     except (pa.ArrowException, OSError) as error:
         raise LogDamaged(name, f"it is no checkpoint in Parquet ({error})") from None
@@ -70,15 +75,17 @@ def _parquet_actions(name: str, content: bytes) -> Iterator[Action]:
         raise LogDamaged(name, f"it has an action that is none ({error})") from None
 
 
-def _columns(schema: Any) -> list[str]:
+def _columns(schema: Any, kinds: Sequence[str]) -> list[str]:
     """The columns to read: statistics once, as the text that commits have, where the writer has kept it."""
     wanted: list[str] = []
     for field in schema:
+        if field.name not in kinds:
+            continue
         if field.name == "add":
             parts: list[str] = [part.name for part in field.type]
             leave_out = _TWICE if "stats" in parts else {"partitionValues_parsed"}
             wanted += [f"add.{part}" for part in parts if part not in leave_out]
-        elif field.name in READ:
+        else:
             wanted.append(field.name)
     return wanted
 

@@ -8,7 +8,8 @@ LogError
 ├── UnsupportedTable        reading the table needs what this client does not know
 ├── ColumnNotFound          a scan names a column that the table does not have
 ├── InvalidFilter           a filter that cannot be understood, or does not fit its column
-└── ArrowMissing            the part of the client that needs pyarrow is used without it
+├── ArrowMissing            the part of the client that needs pyarrow is used without it
+└── PandasMissing           a DataFrame is asked for without pandas
 """
 
 from __future__ import annotations
@@ -91,4 +92,9 @@ class InvalidFilter(LogError):
 
 class ArrowMissing(LogError):
     def __init__(self, purpose: str) -> None:
-        super().__init__(f"{purpose} needs pyarrow: pip install 'tidegate[arrow]'.")
+        super().__init__(f"{purpose} needs pyarrow: pip install 'tidegate[client]'.")
+
+
+class PandasMissing(LogError):
+    def __init__(self) -> None:
+        super().__init__("DataFrames need pandas: pip install 'tidegate[pandas]'.")

@@ -15,9 +15,10 @@ from tidegate.client.log.actions import Action, Add, DomainMetadata, Metadata, P
 
 
 class State:
-    """What all actions so far amount to. Apply them in the order of their versions."""
+    """What all actions so far amount to, without files if none are wanted. Apply them in the order of versions."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_files: bool = True) -> None:
+        self._with_files = with_files
         self.protocol: Protocol | None = None
         self.metadata: Metadata | None = None
         self.in_commit_timestamp: int | None = None
@@ -47,7 +48,8 @@ class State:
 
     def _apply_action(self, action: Action) -> None:
         if action.add is not None:
-            self._files[action.add.key] = action.add
+            if self._with_files:
+                self._files[action.add.key] = action.add
         elif action.remove is not None:
             self._files.pop(action.remove.key, None)
         elif action.txn is not None:

@@ -59,6 +59,27 @@ class Snapshot:
         return self.properties.get(COLUMN_MAPPING_MODE, "none")
 
 
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """What the newest version says of a table as a whole, whether or not this client could read its rows."""
+
+    version: int
+    timestamp: int | None
+    protocol: Protocol
+    metadata: Metadata
+    domains: Mapping[str, str]
+
+
+def state_of(ratified: Ratified, files: Files) -> TableState:
+    """Without the table's files, of which there may be very many."""
+    log = LogFolder(ratified, files)
+    version = _latest(log)
+    segment, state = _read(log, version, with_files=False)
+    protocol, metadata = _said(log, version, state)
+    timestamp = _timestamp(log, segment, state, metadata)
+    return TableState(version, timestamp, protocol, metadata, state.domains)
+
+
 def snapshot_of(
     ratified: Ratified, files: Files, *, version: int | None = None, timestamp: datetime | int | None = None
 ) -> Snapshot:
@@ -102,18 +123,16 @@ def _at_time(time_ms: int, log: LogFolder, latest: int) -> Snapshot:
 
 def _at_version(log: LogFolder, version: int) -> Snapshot:
     segment, state = _read(log, version)
-    if state.protocol is None or state.metadata is None:
-        what = "protocol" if state.protocol is None else "metadata"
-        raise LogDamaged(log.ratified.location, f"up to version {version} its log has no {what}")
-    check_readable(state.protocol)
-    schema = state.metadata.schema
+    protocol, metadata = _said(log, version, state)
+    check_readable(protocol)
+    schema = metadata.schema
     check_type_changes(schema)
     return Snapshot(
         location=log.ratified.location,
         version=version,
-        timestamp=_timestamp(log, segment, state, state.metadata),
-        protocol=state.protocol,
-        metadata=state.metadata,
+        timestamp=_timestamp(log, segment, state, metadata),
+        protocol=protocol,
+        metadata=metadata,
         schema=schema,
         files=tuple(state.files),
         domains=state.domains,
@@ -121,12 +140,19 @@ def _at_version(log: LogFolder, version: int) -> Snapshot:
     )
 
 
-def _read(log: LogFolder, version: int) -> tuple[Segment, State]:
+def _said(log: LogFolder, version: int, state: State) -> tuple[Protocol, Metadata]:
+    if state.protocol is None or state.metadata is None:
+        what = "protocol" if state.protocol is None else "metadata"
+        raise LogDamaged(log.ratified.location, f"up to version {version} its log has no {what}")
+    return state.protocol, state.metadata
+
+
+def _read(log: LogFolder, version: int, *, with_files: bool = True) -> tuple[Segment, State]:
     """The first way that works. A file may be gone because a name was a guess, or because the log is being cleaned."""
     gone = None
     for segment in _segments(log, version):
         try:
-            return segment, _replay(log, segment)
+            return segment, _replay(log, segment, with_files=with_files)
         except FileGone as error:
             gone = error
     raise LogDamaged(str(gone), "it went away while the table was read: ask again")
@@ -150,10 +176,10 @@ def _by_end_of_log(log: LogFolder, version: int, hint: Hint) -> Iterator[Segment
         return  # The hint's checkpoint is gone. The whole log tells whether anything is missing.
 
 
-def _replay(log: LogFolder, segment: Segment) -> State:
-    state = State()
+def _replay(log: LogFolder, segment: Segment, *, with_files: bool) -> State:
+    state = State(with_files=with_files)
     if segment.checkpoint is not None:
-        state.apply(checkpoint_actions(segment.checkpoint, log.read))
+        state.apply(checkpoint_actions(segment.checkpoint, log.read, with_files=with_files))
     for change in segment.changes:
         state.apply(parse_actions(log.content(change), change.name))
     return state

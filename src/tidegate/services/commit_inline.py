@@ -1,0 +1,114 @@
+"""Commit with the content in the request: no file, no other request, the same rules.
+
+    with a version       ratified if it is the next one, as a staged commit would be; sent again, it is the same commit
+    without a version    a blind append, which becomes the next version whatever others do meanwhile
+
+What the commit changes of the table's metadata is read from its content, so that nothing else needs to be said, and
+nothing else can be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate.domain.commits import Commit
+from tidegate.domain.desired_metadata import metadata_actions
+from tidegate.domain.errors import CommitVersionConflict, InvalidRequest
+from tidegate.domain.frozen import frozen
+from tidegate.domain.inline_commits import InlineCommit, encode_content, parse_inline_commit
+from tidegate.domain.names import TableName, Version, parse_table_id
+from tidegate.domain.open_appends import OpenAppend, parse_open_append
+from tidegate.domain.privileges import Operation, Principal
+from tidegate.domain.ratification import Proposal
+from tidegate.domain.requirements import AssertTableId, Requirements, collect_requirements
+from tidegate.domain.row_ids import tracks_rows
+from tidegate.domain.tables import Table
+from tidegate.domain.updates import Action, AddCommit, ReportPublished, check_actions
+from tidegate.services.environment import Environment
+from tidegate.services.learn_commits import up_to_date
+from tidegate.services.row_marks import find_row_mark
+from tidegate.services.update_table import propose, verify_report
+
+ATTEMPTS_MAX = 20
+"""An append to a table that tracks rows looks up how far their ids go, and others may commit meanwhile."""
+
+
+@frozen
+class InlineRequest:
+    table_id: str
+    content: str
+    version: Version | None
+    """None: left open."""
+    metadata_version: Version | None
+    """With an open version: the last one that changed the metadata which the files were written for."""
+    published: Version | None
+    """The writer's report."""
+
+
+@frozen
+class Committed:
+    table: Table
+    commit: Commit
+
+
+async def commit_inline(env: Environment, caller: Principal, name: TableName, request: InlineRequest) -> Committed:
+    now = env.clock()
+    env.authorize(caller, Operation.MODIFY_TABLE, name)
+    content = encode_content(request.content, bytes_max=env.inline_bytes_max)
+    needed = collect_requirements([AssertTableId(parse_table_id("table_id", request.table_id))])
+    report = None if request.published is None else ReportPublished(request.published)
+    if report is not None:
+        report.check()
+    proposal = Proposal(
+        name=name,
+        principal=caller.name,
+        requirements=needed,
+        actions=() if report is None else (report,),
+        proposed_at=now,
+        verified=await verify_report(env, name, needed.table_id, report),
+    )
+    if request.version is None:
+        if request.metadata_version is None:
+            raise InvalidRequest(
+                "A commit without a version needs metadata_version: the last version that changed the metadata which "
+                "its files were written for."
+            )
+        append = parse_open_append(content, metadata_version=request.metadata_version)
+        return await _append(env, replace(proposal, append=append), append)
+    inline = parse_inline_commit(content, version=request.version, now=now)
+    actions = (AddCommit(inline.commit, None), *await _changes(env, name, needed, inline), *proposal.actions)
+    check_actions(actions)
+    return await _propose(env, replace(proposal, actions=actions, content=inline.content, row_mark=inline.row_mark))
+
+
+async def _append(env: Environment, proposal: Proposal, append: OpenAppend) -> Committed:
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        table = env.database.known_table(proposal.requirements.table_id) or await env.database.table(proposal.name)
+        if tracks_rows(table.metadata.protocol):
+            marked = replace(append, row_mark=await find_row_mark(env, table, fresh=attempt > 1))
+            proposal = replace(proposal, append=marked)
+        try:
+            return await _propose(env, proposal)
+        except CommitVersionConflict:
+            if attempt == ATTEMPTS_MAX:
+                raise
+    raise AssertionError("unreachable")
+
+
+async def _changes(env: Environment, name: TableName, needed: Requirements, inline: InlineCommit) -> list[Action]:
+    """What the commit says of the table as a whole. A version that is taken changes nothing, whatever it says."""
+    if inline.says.metadata is None and inline.says.protocol is None and not inline.says.changes_domains:
+        return []
+    table = env.database.known_table(needed.table_id)
+    if table is None or table.latest < inline.commit.version - 1:
+        table = await up_to_date(env, await env.database.table(name))
+    if table.latest != inline.commit.version - 1:
+        return []
+    return [*metadata_actions(table.metadata, None, inline.says)]
+
+
+async def _propose(env: Environment, proposal: Proposal) -> Committed:
+    decided = await propose(env, proposal)
+    if decided.commit is None:
+        raise AssertionError("a commit was proposed")
+    return Committed(decided.table, decided.commit)

@@ -1,0 +1,55 @@
+"""What the catalog keeps of inline commits, for those who publish, verify, describe or stage them.
+
+A content goes when its commit is published; so who finds none looks into the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tidegate.domain.commits import Commit
+from tidegate.domain.names import TableId, Version
+from tidegate.domain.publishing import Obstacle, Publication
+from tidegate.domain.tables import Table
+from tidegate.services.environment import Environment
+
+
+async def contents_of(env: Environment, id: TableId, commits: Sequence[Commit]) -> Mapping[Version, bytes]:
+    """By version, those of the inline ones among these commits that are not published."""
+    inline = [commit.version for commit in commits if commit.inline]
+    if not inline:
+        return {}
+    return await env.database.read(lambda uow: uow.inline_commits.contents(id, first=min(inline), last=max(inline)))
+
+
+async def content_of(env: Environment, table: Table, commit: Commit) -> bytes | None:
+    """The commit as it was ratified, wherever it is; None if it cannot be found."""
+    kept = (await contents_of(env, table.id, [commit])).get(commit.version)
+    if kept is not None:
+        return kept
+    staged = await env.delta_logs.read_staged(table.location, commit)
+    return staged if staged is not None else await env.delta_logs.read_published(table.location, commit.version)
+
+
+async def is_published(env: Environment, table: Table, commit: Commit) -> bool:
+    """Whether the published file of this version holds the very bytes that were ratified."""
+    if not commit.inline:
+        return await env.delta_logs.is_published(table.location, commit)
+    content = (await contents_of(env, table.id, [commit])).get(commit.version)
+    return content is not None and await env.delta_logs.read_published(table.location, commit.version) == content
+
+
+async def find_obstacle(env: Environment, table: Table, commit: Commit) -> Obstacle | None:
+    """Why the published file of this version does not count; None if there is no such file, or it does count."""
+    contents = await contents_of(env, table.id, [commit])
+    if commit.inline and not contents:
+        return None  # published meanwhile
+    return await env.delta_logs.find_obstacle(table.location, commit, contents)
+
+
+async def publish(env: Environment, table: Table, commits: Sequence[Commit]) -> Publication:
+    """Into the log, in order, each put only where nothing is, synced and then verified."""
+    contents = await contents_of(env, table.id, commits)
+    gone = next((i for i, one in enumerate(commits) if one.inline and one.version not in contents), len(commits))
+    # Whose content is gone has been published by another server; the next look knows.
+    return await env.delta_logs.publish(table.location, commits[:gone], contents)

@@ -1,0 +1,47 @@
+"""Promises to take tables over, or to give them back, that somebody made and did not keep: a server that was killed, or
+a store that did not answer. They are kept by whoever finds them: at the start, every so often, or for the doctor.
+
+Two at once do no harm: both put the same bytes, and what follows happens once.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from tidegate.domain.errors import InvalidRequest, TidegateError
+from tidegate.domain.ownership import Change, Promise
+from tidegate.services.adopt_table import keep_adoption
+from tidegate.services.environment import Environment
+from tidegate.services.release_table import keep_release
+
+PROMISES_MAX = 100
+"""At once; the oldest first."""
+GRACE_MS = 30_000
+"""Who made a promise is left in peace for so long."""
+
+log = logging.getLogger(__name__)
+
+
+async def keep_promises(env: Environment, *, grace_ms: int = GRACE_MS) -> None:
+    for promise in await overdue(env, grace_ms=grace_ms):
+        await _keep(env, promise)
+
+
+async def overdue(env: Environment, *, grace_ms: int = GRACE_MS) -> list[Promise]:
+    promises = await env.database.read(lambda uow: uow.ownership.all(limit=PROMISES_MAX))
+    now = env.clock()
+    # A moment in the future was noted by a clock that was wrong.
+    return [promise for promise in promises if not 0 <= now - promise.begun_at < grace_ms]
+
+
+async def _keep(env: Environment, promise: Promise) -> None:
+    try:
+        if promise.change is Change.ADOPT:
+            await keep_adoption(env, promise)
+        else:
+            await keep_release(env, promise)
+        log.info("the promise to %s %s is kept", promise.change.value, promise.name)
+    except InvalidRequest as error:
+        log.warning("the promise to %s %s has ended: %s", promise.change.value, promise.name, error.message)
+    except TidegateError as error:
+        log.warning("the promise to %s %s waits: %s", promise.change.value, promise.name, error.message)

@@ -1,0 +1,84 @@
+"""Tables that lie in the object store and belong to nobody here: read from their logs, as any reader of Delta does.
+
+The rules for readers are the client's; checkpoints are read by pyarrow.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from typing import Any
+
+import msgspec
+
+from tidegate.client.errors import StorageFailure
+from tidegate.client.files import LocalFiles
+from tidegate.client.log.errors import LogError
+from tidegate.client.log.segment import Ratified
+from tidegate.client.log.snapshot import TableState, state_of
+from tidegate.domain.errors import InvalidRequest, Unavailable
+from tidegate.domain.log_files import COPY_SUFFIX
+from tidegate.domain.names import Version
+from tidegate.domain.ownership import FoundTable
+from tidegate.storage.patience import Patience
+
+READ_SECONDS_MAX = 60.0
+READS_MAX = 8
+
+
+class LocalFoundTables:
+    def __init__(self) -> None:
+        self._patience = Patience(seconds_max=READ_SECONDS_MAX, calls_max=READS_MAX)
+
+    async def find(self, location: str) -> FoundTable:
+        return await self._patience.call(location, lambda: _find(location), in_turn=True)
+
+    async def check_writable(self, location: str) -> None:
+        await self._patience.call(location, lambda: _check_writable(_log(location)), in_turn=True)
+
+
+def _find(location: str) -> FoundTable:
+    if not os.path.isdir(_log(location)):
+        raise InvalidRequest(f"There is no Delta table at {location}: it has no _delta_log. Check the location.")
+    try:
+        state = state_of(Ratified(None, location), LocalFiles())
+    except LogError as error:
+        raise InvalidRequest(f"The log of {location} cannot be read: {error.message}") from error
+    except StorageFailure as error:
+        raise Unavailable(error.message) from error
+    return FoundTable(
+        location=location,
+        version=Version(state.version),
+        timestamp=state.timestamp or 0,
+        protocol=_action(state.protocol),
+        metadata=_metadata(state),
+        domains=state.domains,
+    )
+
+
+def _metadata(state: TableState) -> dict[str, Any]:
+    told = _action(state.metadata)
+    return {"format": {"provider": "parquet", "options": {}}, **told}
+
+
+def _action(value: object) -> dict[str, Any]:
+    """As the log spells it; what is not there is left out."""
+    return {key: inner for key, inner in msgspec.to_builtins(value).items() if inner is not None}
+
+
+def _check_writable(log: str) -> None:
+    probe = f"{log}/.{uuid.uuid4().hex}{COPY_SUFFIX}"
+    try:
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+        os.unlink(probe)
+    except OSError as error:
+        raise InvalidRequest(
+            f"The server cannot write to {log} ({error.strerror}). Give its user the right to, on the whole folder of "
+            "the table."
+        ) from None
+
+
+def _log(location: str) -> str:
+    if not location.startswith("file://"):
+        raise InvalidRequest(f"{location} is on a store that this server cannot read. Only file:// is supported.")
+    return f"{location.removeprefix('file://')}/_delta_log"
