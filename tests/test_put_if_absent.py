@@ -29,6 +29,7 @@ from tests.postgres import PostgresServer
 from tests.servers import PUBLISHING, ServerProcess
 from tests.test_events import last, read_all, told
 from tests.test_inline_commits import PLAIN, Inline, add, content
+from tests.test_ownership import Plain, adopted, allow, release
 from tests.waiting import PATIENCE_SECONDS, wait_until
 from tidegate.db.engines import parse_url, writing_engine
 from tidegate.domain.log_files import COPY_SUFFIX
@@ -606,6 +607,43 @@ def test_an_append_is_told_of_a_file_in_its_way(lake: Lake, unique: str) -> None
     assert answer.status_code == 400
     assert "Move that file away" in answer.text
     assert table.load()["latest-table-version"] == 0
+
+
+# Tables that are given back
+
+
+def test_a_table_is_given_back_with_what_others_have_put_and_adopted_again_as_it_was(
+    lake: Lake, tmp_path: Path, unique: str
+) -> None:
+    allow(lake.http, tmp_path)
+    plain = Plain(tmp_path / "orders", configuration=PUTTING).create()
+    table = adopted(lake, plain, unique)
+    latest = plain.versions()[-1]
+    assert table.commit(latest + 1).json()["commits"] == []
+    put_next(table, latest + 2)
+    given_back = release(lake.http, unique, keep="nothing")
+    assert (given_back.status_code, given_back.json()["version"]) == (200, latest + 3), given_back.text
+    assert plain.versions()[-1] == latest + 3
+    assert plain.append(latest + 4)
+    again = adopted(lake, plain, f"{unique}_again")
+    assert again.commit(latest + 6).json()["commits"] == []
+    assert_whole(again, latest + 6)
+
+
+def test_the_file_that_gives_a_table_back_is_never_held_against_it(home: tuple[Path, str], tmp_path: Path) -> None:
+    """The server dies between the file and the record; its successor sweeps, and keeps the promise."""
+    server = ServerProcess(*home, settings={**SELDOM, "fault": "release.put:kill"}).start()
+    with server.lake() as lake:
+        allow(lake.http, tmp_path)
+        table = adopted(lake, Plain(tmp_path / "orders", configuration=PUTTING).create(), "t")
+        die(server, lambda: release(table.lake.http, "t", keep="nothing"))
+    server = ServerProcess(*home, settings={"learning_seconds": "1"}).start()
+    with server.http() as http:
+        wait_until(lambda: Lake(http).load("t").status_code == 404, "the table is given back")
+        kinds = [event["kind"] for event in read_all(http, 0, table=table.id)]
+    assert server.stop() == 0
+    assert "table.alarm" not in kinds
+    assert kinds[-1] == "table.released"
 
 
 # Answers that are lost, stores that fail

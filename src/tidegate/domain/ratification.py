@@ -196,7 +196,9 @@ def table_moved(proposal: Proposal, *, now_named: TableName | None) -> TidegateE
 
 def _check_kind(table: Table, proposal: Proposal) -> None:
     managed = table.type is TableType.MANAGED
-    if table.releasing is not None and (proposal.addition is not None or proposal.append is not None):
+    adds = proposal.addition is not None or proposal.append is not None
+    # A commit that is in the log has happened before the table was given back.
+    if table.releasing is not None and adds and not proposal.put:
         raise InvalidRequest(
             f"{table.name} is being given back to its file system and takes no commits through the catalog. "
             "Write to it by its path once that is done."

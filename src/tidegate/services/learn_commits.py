@@ -38,7 +38,7 @@ PUBLISHING_PAUSE_SECONDS = 0.1
 
 async def up_to_date(env: Environment, table: Table) -> Table:
     """The table with all that its log has. It is what it was, at no cost, if its commits are not put there."""
-    if not table.puts_if_absent or await _find_next(env, table) is None:
+    if not _learns(table) or await _find_next(env, table) is None:
         return table
     async with env.one_at_a_time(table.id):
         try:
@@ -54,7 +54,7 @@ async def learn_commits(env: Environment, id: TableId, *, up_to: Version | None 
     """
     table = await env.database.read(lambda uow: uow.tables.get_by_id(id))
     for _ in range(LEARNED_MAX):
-        if not table.puts_if_absent or (up_to is not None and table.latest >= up_to):
+        if not _learns(table) or (up_to is not None and table.latest >= up_to):
             break
         file = await _find_next(env, table)
         after = None if file is None else await _learn_next(env, table, file)
@@ -62,6 +62,11 @@ async def learn_commits(env: Environment, id: TableId, *, up_to: Version | None 
             break
         table = after
     return table
+
+
+def _learns(table: Table) -> bool:
+    """The next file in the log of a table that is being given back may be the one that does so: it is not learned."""
+    return table.puts_if_absent and table.releasing is None
 
 
 async def publish_ratified(env: Environment, table: Table) -> None:
@@ -145,6 +150,12 @@ async def _learn_next(env: Environment, table: Table, file: PublishedFile) -> Ta
 
 
 async def _refuse(env: Environment, table: Table, version: Version, file: PublishedFile, error: InvalidRequest) -> None:
+    try:
+        now = await env.database.read(lambda uow: uow.tables.get_by_id(table.id))
+    except NotFound:
+        return
+    if now.latest != table.latest or not _learns(now):
+        return  # it has moved on, or was given back by that very file
     message = (
         f"The file that was put into the log of {table.name} as version {version} cannot be taken for it: "
         f"{error.message} The table stays at version {table.latest}. Move that file away."
