@@ -57,9 +57,11 @@ from tidegate.services.first_start import first_start
 from tidegate.services.forget_appends import forget_appends
 from tidegate.services.forget_events import forget_events
 from tidegate.services.heartbeat import EVERY_SECONDS, Heartbeat
+from tidegate.services.one_at_a_time import OneAtATime
 from tidegate.services.outcomes import OutcomeCounts
 from tidegate.services.publish_queue import PublishQueue
 from tidegate.services.ratify_group import ratify_group
+from tidegate.services.refused_files import RefusedFiles
 from tidegate.services.staged_versions import StagedVersions
 from tidegate.services.turns import Turns
 from tidegate.settings import Settings
@@ -72,6 +74,7 @@ from tidegate.worker.background import Background, Job
 from tidegate.worker.cleaning import clean_logs
 from tidegate.worker.deliverer import deliver_for_ever
 from tidegate.worker.housekeeping import end_retentions, remove_folders
+from tidegate.worker.learning import learn_put_commits
 from tidegate.worker.promises import keep_promises_for_ever
 from tidegate.worker.publisher import publish_for_ever, sweep
 
@@ -101,6 +104,8 @@ FACES: list[Face] = [DELTA, UNITY, WORKSPACE, TIDEGATE, BESIDES]
 TOKEN_FILE = "admin.token"  # noqa: S105
 COUNTED_TABLES_MAX = 10_000
 SWEEP_SECONDS = 5
+PUT_TOGETHER_MAX = 32
+PUT_WAIT_SECONDS_MAX = 30.0
 DESCRIBED_COMMITS_MAX = 10_000
 FORGET_SECONDS = 300
 
@@ -152,6 +157,8 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
             delay_seconds=settings.publish_after_ms / 1000,
             tables_max=settings.cache_entries_max if settings.publishing == "on" else 0,
         ),
+        one_at_a_time=OneAtATime(together_max=PUT_TOGETHER_MAX, seconds_max=PUT_WAIT_SECONDS_MAX),
+        refused=RefusedFiles(tables_max=COUNTED_TABLES_MAX),
         staged_versions=StagedVersions(tables_max=settings.cache_entries_max),
         measures=measures,
         traces=traces,
@@ -234,6 +241,7 @@ def _jobs(env: Environment, settings: Settings) -> list[Job]:
         ]
     pause = settings.housekeeping_seconds
     jobs += [
+        Job("learning commits", lambda: learn_put_commits(env), every_seconds=settings.learning_seconds),
         Job("keeping promises", lambda: keep_promises_for_ever(env)),
         Job("ending retentions", lambda: end_retentions(env), every_seconds=pause),
         Job("cleaning logs", lambda: clean_logs(env), every_seconds=settings.log_cleaning_seconds),

@@ -88,6 +88,13 @@ class Settings:
     log_cleaning_seconds: int = _setting(
         21_600, "How often the server looks through the logs of tables for files that nobody needs.", low=1, high=86_400
     )
+    learning_seconds: int = _setting(
+        10,
+        "How often the server looks for commits that others put into the logs of tables with "
+        "tidegate.commits=put-if-absent.",
+        low=1,
+        high=86_400,
+    )
     body_bytes_max: int = _setting(8 * _MIB, "Largest request body; beyond it requests get a 413.", low=1024)
     commit_bytes_max: int = _setting(
         64 * _MIB, "Largest commit file that the server reads, such as version 0; a larger one is refused.", low=1024

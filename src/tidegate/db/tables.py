@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
@@ -25,6 +26,7 @@ from tidegate.domain.namespaces import Schema
 from tidegate.domain.ports import Won
 from tidegate.domain.privileges import Principal
 from tidegate.domain.publishing import Backlog, Behind
+from tidegate.domain.put_if_absent import COMMITS_PROPERTY, PUT_IF_ABSENT
 from tidegate.domain.row_ids import RowMark
 from tidegate.domain.tables import Table, TableType
 
@@ -256,6 +258,16 @@ class SqlTables:
     def managed(self, *, after: str, limit: int) -> Sequence[TableId]:
         query = sa.select(tables.c.id).where(_LIVE, tables.c.type == TableType.MANAGED.value, tables.c.id > after)
         return [TableId(id) for id in self._connection.scalars(query.order_by(tables.c.id).limit(limit))]
+
+    def putting(self, *, after: str, limit: int) -> tuple[Sequence[TableId], str | None]:
+        # Found by a look into the documents: there is no index, so the tables are gone through a few at a time.
+        managed = (_LIVE, tables.c.type == TableType.MANAGED.value, tables.c.id > after)
+        next_ones = sa.select(tables.c.id).where(*managed).order_by(tables.c.id).limit(limit).subquery()
+        puts = table_metadata.c.document.contains(json.dumps(COMMITS_PROPERTY) + ":" + json.dumps(PUT_IF_ABSENT))
+        query = sa.select(next_ones.c.id, puts).join(table_metadata, table_metadata.c.table_id == next_ones.c.id)
+        rows = self._connection.execute(query.order_by(next_ones.c.id)).all()
+        found = [TableId(id) for id, is_putting in rows if is_putting]
+        return found, rows[-1][0] if len(rows) == limit else None
 
     def _read(self, ids: Sequence[TableId]) -> dict[TableId, Table]:
         rows = self._connection.execute(LIVE_TABLES.where(tables.c.id.in_(ids))).all()

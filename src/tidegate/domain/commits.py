@@ -74,5 +74,10 @@ def check_staged_name(commit: Commit) -> None:
         )
 
 
+def is_learned(commit: Commit) -> bool:
+    """Whether the catalog learned of it from the log, where it has no staged name."""
+    return commit.file_name == published_name(commit.version)
+
+
 def published_name(version: int) -> str:
     return f"{version:020}.json"

@@ -145,6 +145,12 @@ class Tables(Protocol):
         """Live managed tables, by id."""
         ...
 
+    def putting(self, *, after: str, limit: int) -> tuple[Sequence[TableId], str | None]:
+        """Among the next `limit` live managed tables by id those whose commits are put into their logs, as far as a
+        quick look can tell; and the id to go on after, None at the end.
+        """
+        ...
+
 
 @frozen
 class Won:
@@ -486,13 +492,6 @@ class DeltaLogs(Protocol):
         """Why the published file of this version does not count; None if there is no such file, or it does count."""
         ...
 
-    async def put_if_absent(self, location: str, version: Version, content: bytes) -> bool:
-        """Whether `_delta_log/<version>.json` holds this content, whole and synced: put there now, or before.
-
-        False: something else is there. Raises Unavailable if nothing was put, OutcomeUnknown if it may have been.
-        """
-        ...
-
     async def stage(self, location: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> None:
         """Writes inline commits where staged ones lie, whole and synced. They may be there already."""
         ...
@@ -503,6 +502,17 @@ class DeltaLogs(Protocol):
 
         What is there already counts if it holds the same bytes. Stops at the first obstacle.
         """
+        ...
+
+    async def put_if_absent(self, location: str, version: Version, content: bytes) -> bool:
+        """Whether `_delta_log/<version>.json` holds this content, whole and synced: put there now, or before.
+
+        False: something else is there. Raises Unavailable if nothing was put, OutcomeUnknown if it may have been.
+        """
+        ...
+
+    async def is_put(self, location: str, version: Version, content: bytes) -> bool:
+        """Whether `_delta_log/<version>.json` holds this content; it is synced then, whoever has put it there."""
         ...
 
 

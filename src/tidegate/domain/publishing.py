@@ -55,6 +55,8 @@ class AlarmReason(StrEnum):
     """The staged file is not there, so nobody can tell what was ratified."""
     STAGED_FILE_CHANGED = "staged_file_changed"
     """The staged file has another size than the one that was ratified."""
+    UNSOUND_COMMIT = "unsound_commit"
+    """A file that was put into the log as the next version is no commit that the table could have."""
 
 
 @frozen

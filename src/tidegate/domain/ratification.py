@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
-from tidegate.domain.commits import Commit
+from tidegate.domain.commits import Commit, is_learned
 from tidegate.domain.errors import (
     BacklogFull,
     CommitVersionConflict,
@@ -23,6 +23,7 @@ from tidegate.domain.errors import (
     NoSuchTable,
     RequirementConflict,
     TidegateError,
+    Unavailable,
 )
 from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableName, Version
@@ -55,12 +56,16 @@ class Proposal:
     """When it reached the server."""
     verified: Version | None = None
     """How far the reported publication was verified; None when nothing was reported."""
+    put: bool = False
+    """Its file stands in the log already, on a table where that is the commit: what is left is to record it."""
     content: bytes | None = None
     """That of an inline commit."""
     row_mark: RowMark | None = None
     """What the content says of row ids."""
     append: OpenAppend | None = None
     """A commit that gets its version when it is decided on."""
+    txn_id: str | None = None
+    """Of a commit that was learned from the log: it may have left its version open, and be sent again."""
     addition: AddCommit | None = field(init=False)
     report: ReportPublished | None = field(init=False)
 
@@ -101,6 +106,16 @@ class Conflict:
 
     latest: Version
     error: CommitVersionConflict
+    learned: Commit | None = None
+    """The other commit, if the catalog knows it from the log alone: its writer may be who proposes it now."""
+
+
+@frozen
+class ToPut:
+    """No rule is against it, and nothing has happened: the table's commits are put into the log."""
+
+    table: Table
+    """As it would be."""
 
 
 @frozen
@@ -108,20 +123,26 @@ class Rejected:
     error: TidegateError
 
 
-Decision: TypeAlias = Ratified | Replay | Conflict | Rejected
+Outcome: TypeAlias = Ratified | Replay | Conflict | Rejected
+Decision: TypeAlias = Outcome | ToPut
 
 
 def decide(table: Table, proposal: Proposal, *, ratified: Commit | None, limits: Limits, now: int) -> Decision:
     """`ratified` is the commit that already holds the proposed version, if there is one."""
     commit = proposal.commit
-    if commit is not None and ratified is not None and ratified.file_name == commit.file_name:
+    if commit is not None and ratified is not None and (ratified.file_name == commit.file_name or proposal.put):
         return Replay(table, ratified)
     try:
-        check_etag(proposal.requirements, table)
+        if not proposal.put:
+            check_etag(proposal.requirements, table)
         _check_kind(table, proposal)
         if commit is not None and commit.version != table.latest + 1:
-            return Conflict(table.latest, conflict_of(table, commit.version))
-        return Ratified(_apply(table, proposal, limits=limits, now=now), commit)
+            learned = ratified if ratified is not None and is_learned(ratified) else None
+            return Conflict(table.latest, conflict_of(table, commit.version), learned)
+        after = _apply(table, proposal, limits=limits, now=now)
+        if commit is not None and not proposal.put and table.puts_if_absent:
+            return ToPut(after)
+        return Ratified(after, commit)
     except TidegateError as error:
         return Rejected(error)
 
@@ -175,7 +196,9 @@ def table_moved(proposal: Proposal, *, now_named: TableName | None) -> TidegateE
 
 def _check_kind(table: Table, proposal: Proposal) -> None:
     managed = table.type is TableType.MANAGED
-    if table.releasing is not None and (proposal.addition is not None or proposal.append is not None):
+    adds = proposal.addition is not None or proposal.append is not None
+    # A commit that is in the log has happened before the table was given back.
+    if table.releasing is not None and adds and not proposal.put:
         raise InvalidRequest(
             f"{table.name} is being given back to its file system and takes no commits through the catalog. "
             "Write to it by its path once that is done."
@@ -202,8 +225,10 @@ def _apply(table: Table, proposal: Proposal, *, limits: Limits, now: int) -> Tab
     if metadata is not table.metadata:
         changes["metadata"] = metadata
     if proposal.addition is not None:
-        _check_addition(table, proposal.addition, metadata, unpublished=changes["unpublished"], limits=limits)
+        _check_addition(table, proposal, metadata, unpublished=changes["unpublished"], limits=limits)
         changes |= _addition(proposal.addition, unpublished=changes["unpublished"], changed=changed)
+        if proposal.put:
+            changes |= {"published": proposal.addition.commit.version, "unpublished": ()}
         if proposal.row_mark is not None:
             changes["row_mark"] = proposal.row_mark
     moved = _snapshot_version(table, proposal)
@@ -232,14 +257,20 @@ def _metadata(table: Table, proposal: Proposal) -> TableMetadata:
 
 
 def _check_addition(
-    table: Table, action: AddCommit, metadata: TableMetadata, *, unpublished: Sequence[Commit], limits: Limits
+    table: Table, proposal: Proposal, metadata: TableMetadata, *, unpublished: Sequence[Commit], limits: Limits
 ) -> None:
+    action = cast("AddCommit", proposal.addition)
     commit = action.commit
     if commit.timestamp <= table.latest_timestamp:
         raise InvalidRequest(
             f"The timestamp of version {commit.version} is {commit.timestamp}, but version {table.latest} has "
             f"{table.latest_timestamp}. In-commit timestamps must rise: use a later one."
         )
+    if proposal.put:
+        if unpublished:
+            # Who puts a version has published those before it; so nobody should ever see this.
+            raise Unavailable(f"{table.name} has versions before {commit.version} that are not published. Try again.")
+        return
     if len(unpublished) >= limits.unpublished_max:
         raise BacklogFull(
             f"{table.name} has {len(unpublished)} ratified commits that are not published yet; "

@@ -30,6 +30,7 @@ from tidegate.domain.protocol import (
     check_protocol,
     contract_met,
 )
+from tidegate.domain.put_if_absent import check_commits_property, is_put_if_absent
 from tidegate.domain.row_ids import RowMark
 from tidegate.domain.uniform import Uniform
 
@@ -87,6 +88,11 @@ class Table:
     def etag(self) -> str:
         return f"{self.id}.{self.revision}"
 
+    @property
+    def puts_if_absent(self) -> bool:
+        """Whether a file in the log is what makes a commit; see `put_if_absent.py`."""
+        return is_put_if_absent(self.metadata.properties) and self.type is TableType.MANAGED
+
     def ratified(self, version: Version) -> Commit | None:
         """The commit that has this version, if it is one of the unpublished."""
         position = version - self.published - 1
@@ -119,6 +125,7 @@ def check_metadata(table: Table, contract: Contract = FULL_CONTRACT) -> None:
     check_columns(metadata.columns)
     check_partition_columns(metadata.columns, metadata.partition_columns)
     if table.type is TableType.MANAGED:
+        check_commits_property(metadata.properties)
         check_managed_contract(
             table_id=table.id,
             protocol=metadata.protocol,

@@ -23,6 +23,7 @@ from tidegate.domain.frozen import frozen
 from tidegate.domain.json_values import canonical_json, check_nesting
 from tidegate.domain.names import Version
 from tidegate.domain.protocol import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, TABLE_ID_PROPERTY, Protocol
+from tidegate.domain.put_if_absent import COMMITS_PROPERTY
 from tidegate.domain.tables import TableMetadata, is_derived_property
 from tidegate.domain.uniform import Uniform
 
@@ -294,7 +295,7 @@ def _require_commit(action: str, in_log: bool) -> None:
 
 
 def _check_catalog_only(key: str, metadata: TableMetadata) -> None:
-    if key in metadata.properties or key.startswith("delta.") or key == TABLE_ID_PROPERTY:
+    if key in metadata.properties or key.startswith("delta.") or key in (TABLE_ID_PROPERTY, COMMITS_PROPERTY):
         raise InvalidRequest(
             f"The property {key} lives in the Delta log. Change it together with the add-commit that does so."
         )

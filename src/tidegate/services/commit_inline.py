@@ -25,6 +25,7 @@ from tidegate.domain.row_ids import tracks_rows
 from tidegate.domain.tables import Table
 from tidegate.domain.updates import Action, AddCommit, ReportPublished, check_actions
 from tidegate.services.environment import Environment
+from tidegate.services.learn_commits import up_to_date
 from tidegate.services.row_marks import find_row_mark
 from tidegate.services.update_table import propose, verify_report
 
@@ -100,7 +101,7 @@ async def _changes(env: Environment, name: TableName, needed: Requirements, inli
         return []
     table = env.database.known_table(needed.table_id)
     if table is None or table.latest < inline.commit.version - 1:
-        table = await env.database.table(name)
+        table = await up_to_date(env, await env.database.table(name))
     if table.latest != inline.commit.version - 1:
         return []
     return [*metadata_actions(table.metadata, None, inline.says)]

@@ -23,12 +23,15 @@ from tidegate.domain.tables import Table, TableType
 from tidegate.services.clean_log import clean_log
 from tidegate.services.environment import Environment
 from tidegate.services.inline_contents import content_of, find_obstacle, publish
+from tidegate.services.learn_commits import up_to_date
 from tidegate.services.publish_commits import PublishingBlocked, publish_commits
 
 FILES_MAX = 200_000
 """Files of one log that are looked at."""
 REPLAYED_MAX = 10_000
 """Commits that are read, newest first, to find what the log says of the table."""
+LEARNING_ATTEMPTS_MAX = 3
+"""How often what others have put into a log meanwhile is learned before the log is looked at once more."""
 
 
 async def examine_table(env: Environment, caller: Principal, name: TableName) -> list[Finding]:
@@ -38,7 +41,8 @@ async def examine_table(env: Environment, caller: Principal, name: TableName) ->
         return [vanished(table)]
     if table.type is not TableType.MANAGED:
         return []
-    return examine(table, await _facts(env, table))
+    table, facts = await _facts_of_now(env, table)
+    return examine(table, facts)
 
 
 async def mend_table(env: Environment, caller: Principal, name: TableName) -> list[Finding]:
@@ -65,6 +69,20 @@ async def _publish_all(env: Environment, table: Table) -> None:
                 return
     except PublishingBlocked:
         return
+
+
+async def _facts_of_now(env: Environment, table: Table) -> tuple[Table, Facts]:
+    """A file that was put into the log a moment ago is not held against a table whose commits are put there."""
+    facts = await _facts(env, table)
+    for _ in range(LEARNING_ATTEMPTS_MAX):
+        if not table.puts_if_absent or table.latest >= max(facts.published, default=table.latest):
+            break
+        now = await up_to_date(env, table)
+        if now is table:
+            break
+        table = now
+        facts = await _facts(env, table)
+    return table, facts
 
 
 async def _facts(env: Environment, table: Table) -> Facts:

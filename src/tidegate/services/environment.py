@@ -23,8 +23,10 @@ from tidegate.domain.retention import Retentions
 from tidegate.services.activity import TableCounts
 from tidegate.services.describe_commits import CommitDescriptions
 from tidegate.services.event_feed import EventFeed
+from tidegate.services.one_at_a_time import OneAtATime
 from tidegate.services.outcomes import OutcomeCounts
 from tidegate.services.publish_queue import PublishQueue
+from tidegate.services.refused_files import RefusedFiles
 from tidegate.services.staged_versions import StagedVersions
 from tidegate.services.turns import Turns
 from tidegate.telemetry.server import ServerMeasures
@@ -51,6 +53,9 @@ class Environment:
     activity: TableCounts
     turns: Turns
     publishing: PublishQueue
+    one_at_a_time: OneAtATime
+    """For tables whose commits are put into their logs."""
+    refused: RefusedFiles
     staged_versions: StagedVersions
     measures: ServerMeasures
     traces: Traces | None

@@ -14,6 +14,7 @@ from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.tables import DELTA, Table, TableType
 from tidegate.services.environment import Environment
 from tidegate.services.identified_table import identified_table
+from tidegate.services.learn_commits import up_to_date
 from tidegate.services.stage_inline_commits import with_files
 
 NOT_MANAGED = -1
@@ -35,6 +36,7 @@ async def get_commits(
     table = await identified_table(env, caller, Operation.READ_TABLE, table_id=table_id, location=location)
     if not _is_ours(table):
         return RatifiedCommits((), NOT_MANAGED)
+    table = await up_to_date(env, table)
     env.activity.count_load(table)
     table = await with_files(env, table)
     wanted = [c for c in table.unpublished if first <= c.version and (end is None or c.version <= end)]

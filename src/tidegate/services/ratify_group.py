@@ -58,23 +58,28 @@ def ratify_group(uow: UnitOfWork, proposals: Sequence[Proposal], *, limits: Limi
             current[table.id] = decision.table
             happened += update_events(table, decision.table, at=now, by=proposal.principal)
             if decision.commit is not None:
-                txn_id = None if proposal.append is None else proposal.append.txn_id
+                txn_id = _transaction(proposal)
+                if txn_id is not None and appended.setdefault((table.id, txn_id), decision.commit) != decision.commit:
+                    txn_id = None  # the log has it twice; the first one is who it is
                 won.append(_won(table.id, decision.commit, proposal, txn_id, now=now))
-                if txn_id is not None:
-                    appended[table.id, txn_id] = decision.commit
         decisions.append(decision)
     uow.tables.save(locked, current, won=won, happened=happened)
     return decisions
 
 
 def _won(id: TableId, commit: Commit, proposal: Proposal, txn_id: str | None, *, now: int) -> Won:
-    return Won(id, RatifiedCommit(commit, proposal.proposed_at, now), proposal.content, txn_id)
+    content = None if proposal.put else proposal.content
+    return Won(id, RatifiedCommit(commit, proposal.proposed_at, now), content, txn_id)
+
+
+def _transaction(proposal: Proposal) -> str | None:
+    return proposal.txn_id if proposal.append is None else proposal.append.txn_id
 
 
 def _placed(table: Table, proposal: Proposal, appended: Appends, *, now: int) -> Proposal | Decision:
     """The proposal with its version, which the catalog assigns to an append that left it open."""
     append = proposal.append
-    if append is None:
+    if append is None or proposal.put:
         return proposal
     happened = appended.get((table.id, append.txn_id))
     return Replay(table, happened) if happened is not None else assigned(table, proposal, append, now=now)
@@ -117,7 +122,7 @@ def _published_versions(
 
 def _appended(uow: UnitOfWork, proposals: Sequence[Proposal]) -> Appends:
     """Those of the appends that have happened before: they were sent again."""
-    asked = [(one.requirements.table_id, one.append.txn_id) for one in proposals if one.append is not None]
+    asked = [(one.requirements.table_id, txn_id) for one in proposals if (txn_id := _transaction(one)) is not None]
     versions = uow.tables.opened(asked)
     commits = uow.tables.ratified([(id, version) for (id, _), version in versions.items()])
     return {(id, txn_id): commits[id, version] for (id, txn_id), version in versions.items()}

@@ -24,6 +24,7 @@ from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.tables import Table, TableType
 from tidegate.services.environment import Environment
+from tidegate.services.learn_commits import up_to_date
 from tidegate.services.publish_commits import PublishingBlocked, publish_commits
 from tidegate.steps import reached
 
@@ -45,6 +46,7 @@ class Release:
 
 async def release_table(env: Environment, caller: Principal, name: TableName, *, kept: Kept) -> Release:
     env.authorize(caller, Operation.MANAGE_TABLE, name)
+    await up_to_date(env, await env.database.table(name))
     promise = await env.database.write(lambda uow: _promise(uow, env, caller, name, kept))
     reached("release.promised")
     return await keep_release(env, promise)

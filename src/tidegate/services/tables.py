@@ -10,6 +10,7 @@ from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.tables import Table
 from tidegate.services.environment import Environment
+from tidegate.services.learn_commits import up_to_date
 from tidegate.services.paging import Page, PageRequest, read_page
 
 
@@ -17,7 +18,7 @@ async def get_table(env: Environment, caller: Principal, name: TableName) -> Tab
     """Any table, whatever its format. Where there is none, the error says whether it is the catalog that is missing."""
     env.authorize(caller, Operation.READ_TABLE, name)
     try:
-        return await env.database.table(name)
+        return await up_to_date(env, await env.database.table(name))
     except NoSuchTable:
         await env.database.read(lambda uow: uow.schemas.get(name.parent))
         raise

@@ -18,12 +18,13 @@ from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.publishing import commits_to_verify
 from tidegate.domain.ratification import (
     Conflict,
-    Decision,
     Limits,
+    Outcome,
     Proposal,
     Ratified,
     Rejected,
     Replay,
+    ToPut,
     conflict_of,
     decide,
 )
@@ -32,6 +33,7 @@ from tidegate.domain.tables import Table
 from tidegate.domain.updates import Action, ReportPublished, check_actions, find
 from tidegate.services.environment import Environment
 from tidegate.services.inline_contents import find_obstacle, is_published
+from tidegate.services.put_commits import put_commit, recognised
 from tidegate.services.raise_alarm import raise_alarm
 from tidegate.services.stage_inline_commits import with_files, with_files_after_commit
 from tidegate.telemetry.current import note
@@ -98,7 +100,8 @@ async def propose(env: Environment, proposal: Proposal) -> Ratified | Replay:
                 env.activity.count_commit(table)
             env.feed.notice()
             if commit is not None:
-                env.publishing.notice(table.id, table.latest, waiting=len(table.unpublished))
+                if table.unpublished:
+                    env.publishing.notice(table.id, table.latest, waiting=len(table.unpublished))
                 if env.turns.pass_on(table.id):
                     # Who lost before is answered first: who just won would else win again and again.
                     await asyncio.sleep(0)
@@ -119,16 +122,31 @@ async def propose(env: Environment, proposal: Proposal) -> Ratified | Replay:
             raise error
 
 
-async def _ratify(env: Environment, proposal: Proposal) -> Decision:
+async def _ratify(env: Environment, proposal: Proposal) -> Outcome:
     """A table that fell too far behind is published first: its writer waits, and does not see a limit."""
     patient_until = monotonic() + BACKLOG_WAIT_SECONDS_MAX
+    if _puts_if_absent(env, proposal):
+        return await put_commit(env, proposal)
     while True:
         decision = await env.database.ratify(proposal)
+        # A table that was not known before may be one whose log has to be looked at first.
+        failed = isinstance(decision, Conflict | Rejected)
+        if isinstance(decision, ToPut) or (failed and _puts_if_absent(env, proposal)):
+            return await put_commit(env, proposal)
+        if isinstance(decision, Conflict):
+            return await recognised(env, proposal, decision)
         if not (isinstance(decision, Rejected) and isinstance(decision.error, BacklogFull)):
             return decision
         left = patient_until - monotonic()
         if left <= 0 or not await env.publishing.relief(proposal.requirements.table_id, seconds_max=left):
             return decision
+
+
+def _puts_if_absent(env: Environment, proposal: Proposal) -> bool:
+    if proposal.commit is None and proposal.append is None:
+        return False
+    known = env.database.known_table(proposal.requirements.table_id)
+    return known is not None and known.puts_if_absent
 
 
 def _lost_already(env: Environment, proposal: Proposal) -> Conflict | None:

@@ -21,6 +21,7 @@ from tidegate.domain.uniform import Uniform
 from tidegate.domain.updates import Action, AddCommit, ReportPublished
 from tidegate.services.environment import Environment
 from tidegate.services.identified_table import identified_table
+from tidegate.services.learn_commits import up_to_date
 from tidegate.services.update_table import update_table
 
 ATTEMPTS_MAX = 3
@@ -43,7 +44,7 @@ async def write_commit(env: Environment, caller: Principal, request: CommitReque
         table = await identified_table(
             env, caller, Operation.MODIFY_TABLE, table_id=request.table_id, location=request.location
         )
-        actions = await _actions(env, table, request)
+        actions = await _actions(env, await up_to_date(env, table), request)
         try:
             await update_table(env, caller, table.name, requirements=[AssertTableId(table.id)], actions=actions)
             return

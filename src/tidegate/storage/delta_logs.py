@@ -21,7 +21,7 @@ from tidegate.domain.publishing import Obstacle, Publication, PublishedFile
 from tidegate.storage.local_files import same_bytes
 from tidegate.storage.patience import Patience
 from tidegate.storage.publication import find_obstacle, publish, stage
-from tidegate.storage.put_if_absent import put_if_absent
+from tidegate.storage.put_if_absent import is_put, put_if_absent
 
 T = TypeVar("T")
 
@@ -106,6 +106,10 @@ class ObjectStoreDeltaLogs:
             raise Unavailable(
                 f"Version {version} could not be put into the log of {location} ({reason}). Check the store."
             ) from error
+
+    async def is_put(self, location: str, version: Version, content: bytes) -> bool:
+        log = f"{_path(location)}/{_LOG}"
+        return await self._call(f"{location} (version {version})", lambda: is_put(log, version, content))
 
     async def _call(self, what: str, work: Callable[[], T], *, in_turn: bool = False) -> T:
         try:

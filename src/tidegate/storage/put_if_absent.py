@@ -29,17 +29,34 @@ def put_if_absent(log: str, version: Version, content: bytes) -> bool:
     published = f"{log}/{published_name(version)}"
     put = not os.path.lexists(published) and _put(log, published, content)
     try:
-        if put:
-            reached("put.linked")
-        elif not _holds(published, content):
-            return False
+        if not put:
+            return is_put(log, version, content)
+        reached("put.linked")
         sync_folder(log)
         reached("put.synced")
+        return True
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise OutcomeUnknown(
             f"{published} is there, but it is not certain that it stays ({reason}). Send the commit again unchanged."
         ) from error
+
+
+def is_put(log: str, version: Version, content: bytes) -> bool:
+    """Whether the file of this version holds this content. Then it is synced: whoever put it there may have died before
+    that. Raises OSError.
+    """
+    try:
+        reading = open_file(f"{log}/{published_name(version)}")
+    except FileNotFoundError:
+        return False
+    try:
+        if not _holds(reading, content):
+            return False
+        os.fsync(reading)
+    finally:
+        os.close(reading)
+    sync_folder(log)
     return True
 
 
@@ -71,16 +88,12 @@ def _write(path: str, content: bytes) -> None:
         os.close(writing)
 
 
-def _holds(path: str, content: bytes) -> bool:
-    reading = open_file(path)
-    try:
-        if os.fstat(reading).st_size != len(content):
+def _holds(reading: int, content: bytes) -> bool:
+    if os.fstat(reading).st_size != len(content):
+        return False
+    rest = memoryview(content)
+    while rest and (piece := os.read(reading, len(rest))):
+        if memoryview(piece) != rest[: len(piece)]:
             return False
-        rest = memoryview(content)
-        while rest and (piece := os.read(reading, len(rest))):
-            if memoryview(piece) != rest[: len(piece)]:
-                return False
-            rest = rest[len(piece) :]
-        return not rest
-    finally:
-        os.close(reading)
+        rest = rest[len(piece) :]
+    return not rest

@@ -70,6 +70,11 @@ class ServerMeasures:
         ).at()
         self.published = all.counter("tidegate_published_commits_total", "Commits published by this server.").at()
 
+        self.learned = all.counter(
+            "tidegate_learned_commits_total",
+            "Commits that this server found in the logs of tables with tidegate.commits=put-if-absent, put by others.",
+        ).at()
+
         self.deliveries = all.counter(
             "tidegate_deliveries_total",
             "Events sent to subscribers by this server, by outcome: delivered, failed (tried again), buried (a dead "
