@@ -395,7 +395,14 @@ def test_a_server_that_stops_ends_its_streams_and_answers_those_who_wait(small: 
     other, _ = begin_to_wait(small, f"{EVENTS}/stream")
     answers: list[httpx.Response] = []
     with small.http() as http, small.http() as asking:
-        poller = threading.Thread(target=lambda: answers.append(http.get(EVENTS, params={"wait_seconds": 60})))
+
+        def poll() -> None:
+            # Whoever asks whether a place is left takes it for a moment.
+            while (answer := http.get(EVENTS, params={"wait_seconds": 60})).status_code == 429:
+                pass
+            answers.append(answer)
+
+        poller = threading.Thread(target=poll)
         poller.start()
         while asking.get(EVENTS).status_code != 429:  # until the poller has taken the last place
             assert poller.is_alive()
