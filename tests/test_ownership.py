@@ -146,6 +146,14 @@ def test_an_adopted_table_keeps_everything_and_gets_an_owner(lake: Lake, plain: 
     assert promises(lake.http) == []
 
 
+def test_an_adoption_that_is_asked_for_again_is_the_same_adoption(lake: Lake, plain: Plain, unique: str) -> None:
+    first = adopt(lake.http, plain, unique).json()
+    again = adopt(lake.http, plain, unique)
+    assert again.status_code == 200, again.text
+    assert again.json() == {**first, "actions": []}
+    assert plain.versions() == [0, 1, 2]
+
+
 def test_commits_go_on_through_the_catalog(lake: Lake, plain: Plain, unique: str) -> None:
     table = adopted(lake, plain, unique)
     assert table.commit(3).status_code == 200

@@ -6,7 +6,7 @@
     4. register    the table is a table of the catalog, and the promise is struck out
 
 After the third step the catalog cannot refuse any more, and does not: whoever finds the promise goes on with it, see
-`keep_promises.py`. What went wrong before it has changed nothing.
+`keep_promises.py`. What went wrong before it has changed nothing. Who asks again for what has happened is told so.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tidegate.domain.frozen import frozen
 from tidegate.domain.locations import lies_under, normalize_location
 from tidegate.domain.names import TableId, TableName, Version, check_name
 from tidegate.domain.ownership import (
+    ADOPTED_PROPERTY,
     Change,
     FoundTable,
     Kept,
@@ -64,9 +65,11 @@ async def adopt_table(
     check_name("table", name.table)
     env.authorize(caller, Operation.CREATE_TABLE, name.parent)
     place = normalize_location(location)
-    promise = await env.database.read(lambda uow: _look(uow, env, place, name))
-    if promise is not None and not dry_run:
-        return _adoption(await keep_adoption(env, promise))
+    known = await env.database.read(lambda uow: _look(uow, env, place, name, external=external))
+    if isinstance(known, Table):
+        return _adopted(known)
+    if known is not None and not dry_run:
+        return _adoption(await keep_adoption(env, known))
     found = await env.found_tables.find(place)
     if external:
         return await _register(env, caller, found, name, dry_run=dry_run)
@@ -99,7 +102,8 @@ async def keep_adoption(env: Environment, promise: Promise) -> Promise:
     )
 
 
-def _look(uow: UnitOfWork, env: Environment, place: str, name: TableName) -> Promise | None:
+def _look(uow: UnitOfWork, env: Environment, place: str, name: TableName, *, external: bool) -> Promise | Table | None:
+    """The adoption that is under way, or the table that it has led to."""
     uow.schemas.get(name.parent)
     promise = uow.ownership.find(place)
     if promise is not None:
@@ -109,6 +113,9 @@ def _look(uow: UnitOfWork, env: Environment, place: str, name: TableName) -> Pro
             )
         return promise
     if uow.tables.exists(name):
+        table = uow.tables.get(name)
+        if table.location == place and (table.type is TableType.EXTERNAL) == external:
+            return table
         raise TableAlreadyExists(name)
     if not _is_adoptable(place, env.storage_root, [one.location for one in uow.ownership.allowed()]):
         raise InvalidRequest(
@@ -195,6 +202,13 @@ def _table(promise: Promise, commit: OwnershipCommit, *, now: int) -> Table:
         published=commit.version,
         unpublished=(),
         uniform=None,
+    )
+
+
+def _adopted(table: Table) -> Adoption:
+    version = table.metadata.properties.get(ADOPTED_PROPERTY, "")
+    return Adoption(
+        table.name, table.id, table.location, Version(int(version)) if version.isdigit() else table.latest, b""
     )
 
 
