@@ -11,9 +11,12 @@ import pytest
 from tests.python_client.faces import close_face, open_face
 from tests.servers import ServerProcess
 from tidegate.client import Patience
+from tidegate.client.inline_limits import INLINE_BYTES_MAX
 
 QUICK = Patience(attempts_max=200, first_seconds=0.005, seconds_max=0.05)
 COLUMNS = {"id": "long", "name": "string"}
+KINDS = pytest.mark.parametrize("inline_bytes_max", [0, INLINE_BYTES_MAX], ids=["staged", "inline"])
+"""Both ways in which commits go to the server."""
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -22,8 +25,14 @@ def face(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def catalog(server: ServerProcess, face: str) -> Iterator[Any]:
-    opened = open_face(face, server.url, token=server.token, patience=QUICK)
+def inline_bytes_max() -> int:
+    """Commits go inline, as a rule. 0: they are staged."""
+    return INLINE_BYTES_MAX
+
+
+@pytest.fixture
+def catalog(server: ServerProcess, face: str, inline_bytes_max: int) -> Iterator[Any]:
+    opened = open_face(face, server.url, token=server.token, patience=QUICK, inline_bytes_max=inline_bytes_max)
     yield opened
     close_face(opened)
 
@@ -34,4 +43,5 @@ def table(catalog: Any, unique: str) -> Any:
 
 
 def log_of(table: Any) -> Path:
-    return Path(table.load().metadata.location.removeprefix("file://")) / "_delta_log"
+    """Without a load: that would put inline commits into files."""
+    return Path(table.describe().storage_location.removeprefix("file://")) / "_delta_log"

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.python_client.conftest import COLUMNS, QUICK, log_of
+from tests.python_client.conftest import COLUMNS, KINDS, QUICK, log_of
 from tests.python_client.faces import close_face, open_face
-from tests.python_client.proxy import Fault, proxy_to
+from tests.python_client.proxy import Fault, Proxy, proxy_to
 from tests.python_client.test_append import (
     TRACKED,
+    Meanwhile,
     changed_columns,
     data_files,
     last_commit,
@@ -27,6 +29,7 @@ from tests.servers import ServerProcess
 from tidegate import client
 from tidegate.client import Reads
 from tidegate.client.files import LocalFiles
+from tidegate.client.inline_limits import INLINE_BYTES_MAX
 
 PROPERTIES = {**TRACKED, "delta.enableDeletionVectors": "true"}
 WHOLE = Reads(whole_table=True)
@@ -143,25 +146,27 @@ def feature_more(table: Any) -> dict[str, Any]:
     return {"protocol": {**told, "writerFeatures": sorted({*told["writerFeatures"], "changeDataFeed"})}}
 
 
-@pytest.mark.parametrize("published", [False, True], ids=["ratified", "published"])
+@pytest.mark.parametrize("winner", ["inline", "staged", "published"])
 @pytest.mark.parametrize("case", CONFLICTS)
 def test_what_is_in_the_way_is_told_and_nothing_is_changed(
-    parted: Any, other: client.Catalog, case: str, published: bool
+    server: ServerProcess, parted: Any, case: str, winner: str
 ) -> None:
     ours, reads, theirs, expected = CONFLICTS[case]
     if case == "protocol":
         parted.commit(2, [protocol_with(parted, "appendOnly")])
     snapshot = parted.snapshot()
     actions = ours(parted, snapshot)
-    somebody = other.table(parted.name)
-    won = somebody.commit(snapshot.version + 1, theirs(parted, snapshot))
-    if published:
-        somebody.publish()
+    bytes_max = 0 if winner == "staged" else INLINE_BYTES_MAX
+    with client.connect(server.url, token=server.token, inline_bytes_max=bytes_max) as other:
+        won = other.table(parted.name).commit(snapshot.version + 1, theirs(parted, snapshot))
+        assert (won.path is None) == (winner != "staged")
+        if winner == "published":
+            other.table(parted.name).publish()
     before = staged(parted)
     with pytest.raises(expected) as refused:
         parted.commit_after(snapshot, actions, reads=reads)
     assert type(refused.value) is expected
-    assert refused.value.version == won.version == parted.load().latest_table_version
+    assert refused.value.version == won.version == parted.get_ratified_commits().latest
     assert staged(parted) <= before
 
 
@@ -237,83 +242,113 @@ def test_row_ids_and_timestamps_go_on_from_what_others_committed(parted: Any, ot
     assert (told["commitInfo"][0]["isBlindAppend"], told["commitInfo"][0]["readVersion"]) == (True, 1)
 
 
-class Crowded(LocalFiles):
-    """Files of a writer who is never the first: something happens when a staged file is written, so many `times`."""
+class Noted(LocalFiles):
+    """Files, and the staged ones that were written among them."""
+
+    def __init__(self) -> None:
+        self.staged: list[Path] = []
+
+    def write_new(self, path: str, content: bytes) -> bool:
+        if "_staged_commits" in path:
+            self.staged.append(Path(path.removeprefix("file://")))
+        return super().write_new(path, content)
+
+
+class Crowd:
+    """Others who are always a little earlier: something happens before a commit arrives, so many `times`."""
 
     def __init__(self, times: int) -> None:
         self.happens: Callable[[], object] | None = None
         self.left = times
-        self.staged: list[str] = []
 
-    def write_new(self, path: str, content: bytes) -> bool:
-        written = super().write_new(path, content)
-        if "_staged_commits" in path and self.happens is not None:
-            self.staged.append(path.removeprefix("file://"))
-            if self.left > 0:
-                self.left -= 1
-                self.happens()
-        return written
+    def __call__(self, line: str) -> Fault:
+        if line.startswith("POST") and self.happens is not None and self.left > 0:
+            self.left -= 1
+            self.happens()
+        return Fault.PASS
 
 
+@dataclass
+class Late:
+    """A writer who is never the first."""
+
+    crowd: Crowd
+    proxy: Proxy
+    catalog: Any
+    files: Noted
+
+    @property
+    def left_behind(self) -> list[bool]:
+        """Of the staged files, whether they are still there."""
+        return [path.exists() for path in self.files.staged]
+
+
+@pytest.fixture
+def late(server: ServerProcess, face: str, inline_bytes_max: int) -> Iterator[Late]:
+    crowd, files = Crowd(3), Noted()
+    with proxy_to(server.url, crowd) as proxy:
+        options = {"token": server.token, "patience": QUICK, "inline_bytes_max": inline_bytes_max}
+        writer = open_face(face, proxy.url, files=files, **options)
+        yield Late(crowd, proxy, writer, files)
+        close_face(writer)
+
+
+@KINDS
 @pytest.mark.parametrize("properties", [{}, TRACKED], ids=["plain", "row ids"])
 @pytest.mark.parametrize("reads", [Reads(), Reads(where={"name": "ebb"})], ids=["blind", "one partition"])
-def test_lost_races_cost_one_proposal_each_and_no_load(
-    server: ServerProcess,
+def test_lost_races_cost_one_proposal_each_and_a_look_at_inline_winners(
     catalog: Any,
     other: client.Catalog,
-    face: str,
+    late: Late,
     unique: str,
     properties: dict[str, str],
     reads: Reads,
+    inline_bytes_max: int,
 ) -> None:
+    """The server puts winners into files for one who stages."""
     made = catalog.create_table(f"main.default.{unique}", COLUMNS, partition_by=["name"], properties=properties)
     made.append([{"id": 1, "name": "ebb"}, {"id": 2, "name": "flood"}])
-    somebody, files = other.table(made.name), Crowded(3)
-    with proxy_to(server.url, lambda _: Fault.PASS) as proxy:
-        writer = open_face(face, proxy.url, token=server.token, patience=QUICK, files=files)
-        table = writer.table(made.name)
-        snapshot = table.snapshot()
-        actions = [copied(made, snapshot, "ebb")]
-        files.happens = lambda: somebody.append([{"id": 9, "name": "flood"}])
-        proxy.heard.clear()
-        assert table.commit_after(snapshot, actions, reads=reads).version == 5
-        assert [line.split()[0] for line in proxy.heard] == ["POST"] * 4
-        close_face(writer)
-    assert [Path(path).exists() for path in files.staged] == [False] * 3 + [True]
+    somebody, table = other.table(made.name), late.catalog.table(made.name)
+    snapshot = table.snapshot()
+    actions = [copied(made, snapshot, "ebb")]
+    late.crowd.happens = lambda: somebody.append([{"id": 9, "name": "flood"}])
+    late.proxy.heard.clear()
+    assert table.commit_after(snapshot, actions, reads=reads).version == 5
+    looks = inline_bytes_max > 0 and (properties is TRACKED or reads.where is not None)
+    assert [line.split()[0] for line in late.proxy.heard] == ["POST", *(["GET", "POST"] if looks else ["POST"]) * 3]
+    assert late.left_behind == ([] if inline_bytes_max else [False] * 3 + [True])
     assert [row["id"] for row in read(made)] == [1, 1, 2, 9, 9, 9]
+    ids = [file.base_row_id for file in made.snapshot().files]
+    assert len(set(ids)) == (len(ids) if properties else 1)
 
 
+@KINDS
 def test_attempts_come_to_an_end(
-    server: ServerProcess, parted: Any, other: client.Catalog, face: str, monkeypatch: pytest.MonkeyPatch
+    parted: Any, other: client.Catalog, late: Late, monkeypatch: pytest.MonkeyPatch, inline_bytes_max: int
 ) -> None:
     monkeypatch.setattr("tidegate.client.transactions.ATTEMPTS_MAX", 3)
-    somebody, files = other.table(parted.name), Crowded(3)
-    writer = open_face(face, server.url, token=server.token, patience=QUICK, files=files)
-    table = writer.table(parted.name)
+    somebody, table = other.table(parted.name), late.catalog.table(parted.name)
     snapshot = table.snapshot()
     actions = [copied(parted, snapshot, "ebb")]
-    files.happens = lambda: somebody.append([{"id": 9, "name": "flood"}])
+    late.crowd.happens = lambda: somebody.append([{"id": 9, "name": "flood"}])
     with pytest.raises(client.CommitConflict) as lost:
         table.commit_after(snapshot, actions, reads=Reads())
     assert (lost.value.version, lost.value.latest) == (4, 4)
-    assert [Path(path).exists() for path in files.staged] == [False] * 3
+    assert late.left_behind == ([] if inline_bytes_max else [False] * 3)
     assert table.commit_after(snapshot, actions, reads=Reads()).version == 5
-    close_face(writer)
 
 
+@KINDS
 def test_a_conflict_that_shows_only_when_the_version_is_lost_leaves_no_staged_file(
-    server: ServerProcess, parted: Any, other: client.Catalog, face: str
+    parted: Any, other: client.Catalog, late: Late, inline_bytes_max: int
 ) -> None:
-    somebody, files = other.table(parted.name), Crowded(1)
-    writer = open_face(face, server.url, token=server.token, patience=QUICK, files=files)
-    table = writer.table(parted.name)
+    somebody, table = other.table(parted.name), late.catalog.table(parted.name)
     snapshot = table.snapshot()
-    files.happens = lambda: somebody.append([{"id": 9, "name": "ebb"}])
+    late.crowd.happens = lambda: somebody.append([{"id": 9, "name": "ebb"}])
     with pytest.raises(client.ConcurrentAppend):
         table.commit_after(snapshot, ebb_gone(parted, snapshot), reads=WHOLE)
-    assert [Path(path).exists() for path in files.staged] == [False]
+    assert late.left_behind == ([] if inline_bytes_max else [False])
     assert parted.load().latest_table_version == 2
-    close_face(writer)
 
 
 def test_a_commit_without_an_answer_is_sent_again_and_counts_once(
@@ -383,18 +418,88 @@ def test_files_that_are_there_are_appended_past_others(parted: Any, other: clien
     assert ids == [0, 1, 2, 3, 4]
 
 
+@KINDS
 @pytest.mark.parametrize("properties", [{}, TRACKED], ids=["plain", "row ids"])
 def test_files_are_appended_by_one_who_is_never_the_first(
-    server: ServerProcess, catalog: Any, other: client.Catalog, face: str, unique: str, properties: dict[str, str]
+    catalog: Any, other: client.Catalog, late: Late, unique: str, properties: dict[str, str], inline_bytes_max: int
 ) -> None:
+    """A version that is left open cannot be lost."""
     made = catalog.create_table(f"main.default.{unique}", COLUMNS, partition_by=["name"], properties=properties)
     made.append([{"id": 1, "name": "ebb"}])
-    adds, files, somebody = [copied(made, made.snapshot(), "ebb")], Crowded(2), other.table(made.name)
-    files.happens = lambda: somebody.overwrite([{"id": 9, "name": "ebb"}])
-    writer = open_face(face, server.url, token=server.token, patience=QUICK, files=files)
-    assert writer.table(made.name).append_files(adds).version == 4
-    close_face(writer)
+    adds, somebody = [copied(made, made.snapshot(), "ebb")], other.table(made.name)
+    late.crowd.happens = lambda: somebody.overwrite([{"id": 9, "name": "ebb"}])
+    assert late.catalog.table(made.name).append_files(adds).version == (3 if inline_bytes_max else 5)
     assert [row["id"] for row in read(made)] == [1, 9]
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("key", "value", "stands"), [("delta.enableDeletionVectors", "true", True), ("color", "blue", False)]
+)
+def test_files_are_appended_past_metadata_that_changed_if_they_fit(
+    catalog: Any, other: client.Catalog, late: Late, unique: str, key: str, value: str, stands: bool
+) -> None:
+    made = catalog.create_table(f"main.default.{unique}", COLUMNS, partition_by=["name"])
+    made.append([{"id": 1, "name": "ebb"}])
+    adds, changed = [copied(made, made.snapshot(), "ebb")], with_property(made, key, value)
+    late.crowd.left = 1
+    late.crowd.happens = lambda: other.table(made.name).commit(2, [changed])
+    table = late.catalog.table(made.name)
+    if stands:
+        assert table.append_files(adds).version == 3
+    else:
+        with pytest.raises(client.MetadataChanged) as refused:
+            table.append_files(adds)
+        assert (refused.value.version, refused.value.changed) == (2, ("properties",))
+    assert len(read(made)) == (2 if stands else 1)
+
+
+def test_looking_again_comes_to_an_end(
+    parted: Any, other: client.Catalog, late: Late, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Features that come stand in nobody's way, and have to be looked at all the same."""
+    monkeypatch.setattr("tidegate.client.open_appends.ATTEMPTS_MAX", 3)
+    adds = [copied(parted, parted.snapshot(), "ebb")]
+    somebody, table = other.table(parted.name), late.catalog.table(parted.name)
+    told, new = restated(parted, without="")["protocol"], ["allowColumnDefaults", "appendOnly", "changeDataFeed"]
+    more = ({**told, "writerFeatures": sorted({*told["writerFeatures"], *new[:count]})} for count in (1, 2, 3))
+    late.crowd.happens = lambda: somebody.commit(somebody.snapshot().version + 1, [{"protocol": next(more)}])
+    with pytest.raises(client.RequirementConflict):
+        table.append_files(adds)
+    assert parted.get_ratified_commits().latest == 4
+    assert table.append_files(adds).version == 5
+
+
+@KINDS
+def test_rows_get_ids_and_the_loss_of_others_is_told_if_row_tracking_begins_meanwhile(
+    table: Any, other: client.Catalog
+) -> None:
+    """What was written before could not know of ids that its rows might have had."""
+    told = restated(table, without="")["protocol"]
+    features = sorted({*told["writerFeatures"], "rowTracking", "domainMetadata"})
+    columns = {f"delta.rowTracking.materialized{kind}ColumnName": f"_{kind}" for kind in ("RowId", "RowCommitVersion")}
+    metadata = metadata_of(table)
+    configuration = {**metadata["configuration"], **TRACKED, **columns}
+    begins = [
+        {"protocol": {**told, "writerFeatures": features}},
+        {"metaData": {**metadata, "configuration": configuration}},
+    ]
+    assert table.append(Meanwhile(lambda: other.table(table.name).commit(1, begins))).version == 2
+    commit = last_commit(table)
+    assert commit["commitInfo"][0]["tags"] == {"delta.rowTracking.preserved": "false"}
+    assert (commit["add"][0]["baseRowId"], commit["add"][0]["defaultRowCommitVersion"]) == (0, 2)
+
+
+@KINDS
+def test_rows_get_no_ids_while_row_tracking_is_suspended(parted: Any, catalog: Any) -> None:
+    metadata = metadata_of(parted)
+    suspended = {"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"}
+    parted.commit(2, [{"metaData": {**metadata, "configuration": {**metadata["configuration"], **suspended}}}])
+    for table in (parted, parted, catalog.table(parted.name)):
+        table.append([{"id": 3, "name": "ebb"}])
+        commit = last_commit(parted)
+        assert "domainMetadata" not in commit
+        assert "baseRowId" not in commit["add"][0]
 
 
 UNFIT: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {

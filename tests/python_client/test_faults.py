@@ -23,6 +23,7 @@ from tests.python_client.proxy import Fault, Proxy, made, proxy_to
 from tests.python_client.test_commits import staged_in
 from tests.servers import ServerProcess
 from tidegate import client
+from tidegate.client.inline_limits import INLINE_BYTES_MAX
 
 COMMITS = 12
 IMPATIENT = client.Patience(attempts_max=2, first_seconds=0.01)
@@ -30,6 +31,11 @@ QUICK_AND_PATIENT = client.Patience(attempts_max=1000, first_seconds=0.02, secon
 """Outlives the start of a server."""
 FAULTS = (*[Fault.PASS] * 4, *(fault for fault in Fault if fault is not Fault.SILENT))
 """Hardly more than every second request gets through unharmed."""
+
+
+@pytest.fixture(params=[0, INLINE_BYTES_MAX], ids=["staged", "inline"])
+def inline_bytes_max(request: pytest.FixtureRequest) -> int:
+    return request.param
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +48,20 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 def txn_ids(table: Any, latest: int) -> list[str]:
     """Of every version, as readers see it: the catalog's commits first, then the log."""
-    ratified = {one.version: one.file_name for one in table.get_ratified_commits().commits}
+    ratified = {one.version: one for one in table.get_ratified_commits().commits}
     log = log_of(table)
-    found = []
-    for version in range(1, latest + 1):
-        name = ratified.get(version)
-        path = log / f"{version:020}.json" if name is None else log / "_staged_commits" / name
-        found.append(json.loads(path.read_text().splitlines()[0])["commitInfo"]["txnId"])
-    return found
+    return [first_line(log, version, ratified.get(version))["commitInfo"]["txnId"] for version in range(1, latest + 1)]
+
+
+def first_line(log: Path, version: int, kept: client.Commit | None) -> dict[str, Any]:
+    if kept is not None and kept.content is not None:
+        return json.loads(kept.content.splitlines()[0])
+    path = log / f"{version:020}.json" if kept is None else log / "_staged_commits" / kept.file_name
+    return json.loads(path.read_text().splitlines()[0])
+
+
+def is_commit(line: str, table: str) -> bool:
+    return line.startswith("POST") and line.split()[1].endswith((f"/tables/{table}", f".{table}/commits"))
 
 
 def write(table: Any, count: int) -> dict[int, str]:
@@ -69,24 +81,30 @@ def write(table: Any, count: int) -> dict[int, str]:
 
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.PASS])
 def test_each_fault_on_its_own_costs_nothing_but_time(
-    server: ServerProcess, catalog: Any, face: str, unique: str, fault: Fault
+    server: ServerProcess, catalog: Any, face: str, unique: str, fault: Fault, inline_bytes_max: int
 ) -> None:
     name = f"main.default.{unique}"
     table = catalog.create_table(name, COLUMNS)
     turn = iter([Fault.PASS, fault] if fault is Fault.SILENT else [Fault.PASS, fault, fault, fault])
     with proxy_to(server.url, lambda line: next(turn, Fault.PASS)) as proxy:
-        writer = open_face(face, proxy.url, token=server.token, patience=replace(QUICK, answer_seconds_max=0.5))
+        writer = open_face(
+            face,
+            proxy.url,
+            token=server.token,
+            patience=replace(QUICK, answer_seconds_max=0.5),
+            inline_bytes_max=inline_bytes_max,
+        )
         told = write(writer.table(name), 3)
         close_face(writer)
         assert next(turn, None) is None, "all faults were met"
     assert list(told) == [1, 2, 3]
     assert txn_ids(table, 3) == list(told.values())
-    assert len(staged_in(table)) == 3
+    assert len(staged_in(table)) == (0 if inline_bytes_max else 3)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_writers_that_race_through_a_bad_network_lose_and_double_nothing(
-    server: ServerProcess, catalog: Any, face: str, unique: str, seed: int
+    server: ServerProcess, catalog: Any, face: str, unique: str, seed: int, inline_bytes_max: int
 ) -> None:
     name = f"main.default.{unique}"
     table = catalog.create_table(name, COLUMNS)
@@ -94,7 +112,7 @@ def test_writers_that_race_through_a_bad_network_lose_and_double_nothing(
     with proxy_to(server.url, lambda _: dice.choice(FAULTS)) as proxy:
 
         def run(_: int) -> dict[int, str]:
-            writer = open_face(face, proxy.url, token=server.token, patience=QUICK)
+            writer = open_face(face, proxy.url, token=server.token, patience=QUICK, inline_bytes_max=inline_bytes_max)
             try:
                 return write(writer.table(name), COMMITS // 3)
             finally:
@@ -108,12 +126,14 @@ def test_writers_that_race_through_a_bad_network_lose_and_double_nothing(
 
 
 def test_a_server_that_is_killed_again_and_again_loses_and_doubles_nothing(
-    mortal: ServerProcess, face: str, unique: str
+    mortal: ServerProcess, face: str, unique: str, inline_bytes_max: int
 ) -> None:
     name = f"main.default.{unique}"
     dice = random.Random(7)
     with proxy_to(mortal.url, lambda _: dice.choice((Fault.PASS, Fault.PASS, Fault.DROP_ANSWER))) as proxy:
-        writer = open_face(face, proxy.url, token=mortal.token, patience=QUICK_AND_PATIENT)
+        writer = open_face(
+            face, proxy.url, token=mortal.token, patience=QUICK_AND_PATIENT, inline_bytes_max=inline_bytes_max
+        )
         table = writer.create_table(name, COLUMNS)
         written, over = threading.Event(), threading.Event()
         deaths = threading.Thread(target=die, args=(mortal, proxy, written, over), daemon=True)
@@ -142,15 +162,17 @@ def die(mortal: ServerProcess, proxy: Proxy, written: threading.Event, over: thr
         over.set()
 
 
-def test_a_commit_that_stays_unknown_is_settled_later(server: ServerProcess, face: str, unique: str) -> None:
+def test_a_commit_that_stays_unknown_is_settled_later(
+    server: ServerProcess, face: str, unique: str, inline_bytes_max: int
+) -> None:
     name = f"main.default.{unique}"
     broken = [True]
 
     def fault(line: str) -> Fault:
-        return Fault.DROP_ANSWER if broken[0] and f"/tables/{unique} " in line and "POST" in line else Fault.PASS
+        return Fault.DROP_ANSWER if broken[0] and is_commit(line, unique) else Fault.PASS
 
     with proxy_to(server.url, fault) as proxy:
-        writer = open_face(face, proxy.url, token=server.token, patience=IMPATIENT)
+        writer = open_face(face, proxy.url, token=server.token, patience=IMPATIENT, inline_bytes_max=inline_bytes_max)
         table = writer.create_table(name, COLUMNS)
         with pytest.raises(client.CommitOutcomeUnknown, match="resend") as unknown:
             table.commit(1, [])
@@ -163,13 +185,13 @@ def test_a_commit_that_stays_unknown_is_settled_later(server: ServerProcess, fac
 
 
 def test_a_commit_that_stays_unknown_may_turn_out_to_have_lost(
-    server: ServerProcess, catalog: Any, face: str, unique: str
+    server: ServerProcess, catalog: Any, face: str, unique: str, inline_bytes_max: int
 ) -> None:
     name = f"main.default.{unique}"
     winner = catalog.create_table(name, COLUMNS)
     broken = [True]
     with proxy_to(server.url, lambda line: Fault.DROP_REQUEST if broken[0] and "POST" in line else Fault.PASS) as proxy:
-        writer = open_face(face, proxy.url, token=server.token, patience=IMPATIENT)
+        writer = open_face(face, proxy.url, token=server.token, patience=IMPATIENT, inline_bytes_max=inline_bytes_max)
         table = writer.table(name)
         with pytest.raises(client.CommitOutcomeUnknown) as unknown:
             table.commit(1, [])
@@ -178,16 +200,16 @@ def test_a_commit_that_stays_unknown_may_turn_out_to_have_lost(
         with pytest.raises(client.CommitConflict):
             table.resend(unknown.value)
         close_face(writer)
-    assert [Path(won.path).name] == staged_in(winner)
+    assert txn_ids(winner, 1) == [won.txn_id]
 
 
 def test_a_commit_that_stays_unknown_stays_so_while_the_server_is_away(
-    server: ServerProcess, face: str, unique: str
+    server: ServerProcess, face: str, unique: str, inline_bytes_max: int
 ) -> None:
     name = f"main.default.{unique}"
     broken = [Fault.PASS]
     with proxy_to(server.url, lambda line: broken[0] if "POST" in line else Fault.PASS) as proxy:
-        writer = open_face(face, proxy.url, token=server.token, patience=IMPATIENT)
+        writer = open_face(face, proxy.url, token=server.token, patience=IMPATIENT, inline_bytes_max=inline_bytes_max)
         table = writer.create_table(name, COLUMNS)
         broken[0] = Fault.DROP_ANSWER
         with pytest.raises(client.CommitOutcomeUnknown) as unknown:
@@ -199,11 +221,11 @@ def test_a_commit_that_stays_unknown_stays_so_while_the_server_is_away(
 
 
 def test_a_commit_that_never_left_leaves_nothing_behind(
-    server: ServerProcess, catalog: Any, face: str, unique: str
+    server: ServerProcess, catalog: Any, face: str, unique: str, inline_bytes_max: int
 ) -> None:
     table = catalog.create_table(f"main.default.{unique}", COLUMNS)
     with proxy_to(server.url, lambda _: Fault.PASS) as proxy:
-        writer = open_face(face, proxy.url, token=server.token, patience=IMPATIENT)
+        writer = open_face(face, proxy.url, token=server.token, patience=IMPATIENT, inline_bytes_max=inline_bytes_max)
         cut_off = writer.table(table.name)
         cut_off.load()
     with pytest.raises(client.Unreachable):
@@ -224,25 +246,25 @@ def test_a_commit_that_never_left_leaves_nothing_behind(
     ids=["portal", "gateway", "defect"],
 )
 def test_who_answers_in_the_name_of_the_server_does_not_decide_on_a_commit(
-    server: ServerProcess, catalog: Any, face: str, unique: str, answer: bytes
+    server: ServerProcess, catalog: Any, face: str, unique: str, answer: bytes, inline_bytes_max: int
 ) -> None:
     table = catalog.create_table(f"main.default.{unique}", COLUMNS)
     with proxy_to(server.url, lambda line: answer if "POST" in line else Fault.PASS) as proxy:
-        writer = open_face(face, proxy.url, token=server.token, patience=IMPATIENT)
+        writer = open_face(face, proxy.url, token=server.token, patience=IMPATIENT, inline_bytes_max=inline_bytes_max)
         with pytest.raises(client.CommitOutcomeUnknown) as unknown:
             writer.table(table.name).commit(1, [])
         close_face(writer)
-    assert len(staged_in(table)) == 1
+    assert len(staged_in(table)) == (0 if inline_bytes_max else 1)
     assert table.resend(unknown.value).version == 1
 
 
 def test_a_table_whose_creation_was_answered_to_nobody_is_there_once(
-    server: ServerProcess, catalog: Any, face: str, unique: str
+    server: ServerProcess, catalog: Any, face: str, unique: str, inline_bytes_max: int
 ) -> None:
     name = f"main.default.{unique}"
     turn = iter([Fault.DROP_ANSWER])
     with proxy_to(server.url, lambda line: next(turn, Fault.PASS) if "/tables HTTP" in line else Fault.PASS) as proxy:
-        writer = open_face(face, proxy.url, token=server.token, patience=QUICK)
+        writer = open_face(face, proxy.url, token=server.token, patience=QUICK, inline_bytes_max=inline_bytes_max)
         table = writer.create_table(name, COLUMNS)
         assert next(turn, None) is None, "the answer was lost"
         assert table.commit(1, []).version == 1

@@ -8,7 +8,7 @@ lake.table("main.default.events").append(rows)
 
 from tidegate.client.async_catalog import AsyncCatalog, AsyncTable, connect_async
 from tidegate.client.catalog import Catalog, Table, connect
-from tidegate.client.commits import CommitResponse, RatifiedCommits
+from tidegate.client.commits import RatifiedCommits
 from tidegate.client.conversations import Patience
 from tidegate.client.errors import (
     AlreadyExists,
@@ -56,6 +56,7 @@ from tidegate.client.log.errors import (
     VersionNotFound,
 )
 from tidegate.client.log.snapshot import Snapshot
+from tidegate.client.outcomes import CommitResponse
 from tidegate.client.reads import Reads
 from tidegate.client.wire import (
     CatalogInfo,

@@ -22,13 +22,15 @@ from tidegate.client import (
 )
 from tidegate.client.address import address, split_table
 from tidegate.client.columns import Columns
-from tidegate.client.commits import CommitResponse, RatifiedCommits
+from tidegate.client.commits import RatifiedCommits
 from tidegate.client.conversations import Patience
 from tidegate.client.drivers import AsyncDriver
 from tidegate.client.errors import CommitOutcomeUnknown
 from tidegate.client.files import Files, LocalFiles
+from tidegate.client.inline_limits import INLINE_BYTES_MAX, InlineLimits, inline_limits
 from tidegate.client.known_tables import TableHandle
 from tidegate.client.log.snapshot import Snapshot
+from tidegate.client.outcomes import CommitResponse
 from tidegate.client.reads import Reads
 from tidegate.client.wire import (
     CatalogInfo,
@@ -46,21 +48,29 @@ if TYPE_CHECKING:
 
 
 def connect_async(
-    url: str | None = None, *, token: str | None = None, patience: Patience | None = None, files: Files | None = None
+    url: str | None = None,
+    *,
+    token: str | None = None,
+    patience: Patience | None = None,
+    files: Files | None = None,
+    inline_bytes_max: int = INLINE_BYTES_MAX,
 ) -> AsyncCatalog:
     """A catalog server. Nothing is sent before the first call.
 
     `url` and `token` may come from TIDEGATE_URI and TIDEGATE_TOKEN. `patience`: how often requests are sent again.
+    `inline_bytes_max`: commits up to this size are sent with their content, larger ones are staged; 0: all are.
     """
-    return AsyncCatalog(AsyncDriver(address(url, token), patience or Patience()), files or LocalFiles())
+    limits = inline_limits(inline_bytes_max)
+    return AsyncCatalog(AsyncDriver(address(url, token), patience or Patience()), files or LocalFiles(), limits)
 
 
 class AsyncCatalog:
     """A catalog server. For one event loop. Close it, or use it in an `async with` statement."""
 
-    def __init__(self, driver: AsyncDriver, files: Files) -> None:
+    def __init__(self, driver: AsyncDriver, files: Files, inline: InlineLimits) -> None:
         self._driver = driver
         self._files = files
+        self._inline = inline
 
     async def __aenter__(self) -> AsyncCatalog:
         return self
@@ -154,7 +164,7 @@ class AsyncCatalog:
     def table(self, name: str) -> AsyncTable:
         """A table by its full name. Nothing is sent: whether it exists shows when it is used."""
         split_table(name)
-        return AsyncTable(self._driver, self._files, TableHandle(name))
+        return AsyncTable(self._driver, self._files, TableHandle(name, inline=self._inline))
 
     async def create_table(
         self,
@@ -175,7 +185,8 @@ class AsyncCatalog:
             comment=comment,
             properties=properties or {},
         )
-        return AsyncTable(self._driver, self._files, await self._driver.run(creation.create_table(wanted, self._files)))
+        known = await self._driver.run(creation.create_table(wanted, self._files))
+        return AsyncTable(self._driver, self._files, TableHandle(name, known, inline=self._inline))
 
     async def list_dropped_tables(self) -> list[DroppedTable]:
         """The last dropped first."""

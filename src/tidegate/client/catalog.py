@@ -22,13 +22,15 @@ from tidegate.client import (
 )
 from tidegate.client.address import address, split_table
 from tidegate.client.columns import Columns
-from tidegate.client.commits import CommitResponse, RatifiedCommits
+from tidegate.client.commits import RatifiedCommits
 from tidegate.client.conversations import Patience
 from tidegate.client.drivers import Driver
 from tidegate.client.errors import CommitOutcomeUnknown
 from tidegate.client.files import Files, LocalFiles
+from tidegate.client.inline_limits import INLINE_BYTES_MAX, InlineLimits, inline_limits
 from tidegate.client.known_tables import TableHandle
 from tidegate.client.log.snapshot import Snapshot
+from tidegate.client.outcomes import CommitResponse
 from tidegate.client.reads import Reads
 from tidegate.client.wire import (
     CatalogInfo,
@@ -46,21 +48,29 @@ if TYPE_CHECKING:
 
 
 def connect(
-    url: str | None = None, *, token: str | None = None, patience: Patience | None = None, files: Files | None = None
+    url: str | None = None,
+    *,
+    token: str | None = None,
+    patience: Patience | None = None,
+    files: Files | None = None,
+    inline_bytes_max: int = INLINE_BYTES_MAX,
 ) -> Catalog:
     """A catalog server. Nothing is sent before the first call.
 
     `url` and `token` may come from TIDEGATE_URI and TIDEGATE_TOKEN. `patience`: how often requests are sent again.
+    `inline_bytes_max`: commits up to this size are sent with their content, larger ones are staged; 0: all are.
     """
-    return Catalog(Driver(address(url, token), patience or Patience()), files or LocalFiles())
+    limits = inline_limits(inline_bytes_max)
+    return Catalog(Driver(address(url, token), patience or Patience()), files or LocalFiles(), limits)
 
 
 class Catalog:
     """A catalog server. May be used by several threads. Close it, or use it in a `with` statement."""
 
-    def __init__(self, driver: Driver, files: Files) -> None:
+    def __init__(self, driver: Driver, files: Files, inline: InlineLimits) -> None:
         self._driver = driver
         self._files = files
+        self._inline = inline
 
     def __enter__(self) -> Catalog:
         return self
@@ -150,7 +160,7 @@ class Catalog:
     def table(self, name: str) -> Table:
         """A table by its full name. Nothing is sent: whether it exists shows when it is used."""
         split_table(name)
-        return Table(self._driver, self._files, TableHandle(name))
+        return Table(self._driver, self._files, TableHandle(name, inline=self._inline))
 
     def create_table(
         self,
@@ -171,7 +181,8 @@ class Catalog:
             comment=comment,
             properties=properties or {},
         )
-        return Table(self._driver, self._files, self._driver.run(creation.create_table(wanted, self._files)))
+        known = self._driver.run(creation.create_table(wanted, self._files))
+        return Table(self._driver, self._files, TableHandle(name, known, inline=self._inline))
 
     def list_dropped_tables(self) -> list[DroppedTable]:
         """The last dropped first."""

@@ -24,7 +24,7 @@ from tidegate.client.columns import TYPES_IN, Columns, log_schema, primitives, t
 from tidegate.client.conversations import Answer, Conversation, decoded, do, exchange, request
 from tidegate.client.errors import InvalidRequest
 from tidegate.client.files import Files, published_path, staged_folder
-from tidegate.client.known_tables import TableHandle, known_table
+from tidegate.client.known_tables import KnownTable, known_table
 from tidegate.client.proposals import draft, encoded, stamped
 from tidegate.client.refusals import refusal
 from tidegate.client.wire import LoadedTable, StagingTable
@@ -66,7 +66,7 @@ class Version0:
     clustering: dict[str, Any] | None
 
 
-def create_table(wanted: NewTable, files: Files) -> Conversation[TableHandle]:
+def create_table(wanted: NewTable, files: Files) -> Conversation[KnownTable]:
     catalog, schema, name = split_table(wanted.name)
     if wanted.partition_by and wanted.cluster_by:
         raise InvalidRequest("A table is partitioned or clustered, not both. Leave out partition_by or cluster_by.")
@@ -82,7 +82,7 @@ def create_table(wanted: NewTable, files: Files) -> Conversation[TableHandle]:
     answer = yield from exchange("POST", f"{where}/tables", body=body, repeatable=True)
     if answer.status != 200:
         answer = yield from _perhaps_ours(wanted.name, staging.table_id, answer)
-    return TableHandle(wanted.name, known_table(wanted.name, decoded(answer, LoadedTable)))
+    return known_table(wanted.name, decoded(answer, LoadedTable))
 
 
 def _write(files: Files, location: str, content: bytes) -> None:

@@ -39,7 +39,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidegate.client.proposals import Proposal
+    from tidegate.client.proposals import InlineProposal, Proposal
     from tidegate.client.wire import Commit
 
 
@@ -243,12 +243,16 @@ class OutcomeUnknown(TidegateError):
 
 
 class CommitOutcomeUnknown(OutcomeUnknown):
-    """The staged file is kept. `table.resend(error)` sends the very same commit again: that never doubles it."""
+    """A staged file is kept. `table.resend(error)` sends the very same commit again: that never doubles it.
 
-    def __init__(self, proposal: Proposal, why: str) -> None:
+    `version`: None if it was left open.
+    """
+
+    def __init__(self, proposal: Proposal | InlineProposal, why: str) -> None:
         super().__init__("the commit", why)
+        what = "An append to" if proposal.version is None else f"Version {proposal.version} of"
         self.message = (
-            f"Version {proposal.version} of {proposal.table} was proposed, and nobody could tell yet whether it is "
+            f"{what} {proposal.table} was proposed, and nobody could tell yet whether it is "
             f"ratified ({why}). Call table.resend(error): the same commit is sent again, and never counts twice."
         )
         self.args = (self.message,)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from tidegate.client.commits import CommitResponse
 from tidegate.client.conversations import Conversation, do
 from tidegate.client.errors import InvalidCommit
 from tidegate.client.files import Files
@@ -16,6 +16,8 @@ from tidegate.client.known_tables import TableHandle
 from tidegate.client.log.snapshot import Snapshot
 from tidegate.client.log.storage import resolve
 from tidegate.client.logical_conflicts import transaction_of
+from tidegate.client.open_appends import append_open
+from tidegate.client.outcomes import CommitResponse
 from tidegate.client.proposals import Action
 from tidegate.client.reads import ReadSet
 from tidegate.client.rebasing import ground_of
@@ -26,13 +28,15 @@ from tidegate.client.writable import check_writable
 
 def append_files(table: TableHandle, files: Files, adds: Iterable[Action]) -> Conversation[CommitResponse]:
     given = list(adds)
-    snapshot = yield from latest_snapshot(table, files)
+    snapshot, known = yield from latest_snapshot(table, files)
     check_writable(snapshot, removes=False)
     now = time.time_ns() // 1_000_000
     actions = [_completed(action, number, now) for number, action in enumerate(given, start=1)]
     ours = transaction_of(table.name, snapshot, [{"commitInfo": _info(snapshot)}, *actions], ReadSet())
     yield from do(partial(_check, [action["add"] for action in actions], snapshot, files))
-    return (yield from committed(table, files, ours, ground_of(snapshot)))
+    ground = ground_of(snapshot)
+    opened = yield from append_open(table, files, ours, ground, known)
+    return opened or (yield from committed(table, files, ours, ground))
 
 
 def _completed(action: Action | Any, number: int, now: int) -> Action:
@@ -67,4 +71,8 @@ def _check(adds: Sequence[Action], snapshot: Snapshot, files: Files) -> None:
 
 def _info(snapshot: Snapshot) -> Action:
     by = json.dumps(snapshot.partition_columns)
-    return {"operation": "WRITE", "operationParameters": {"mode": "Append", "partitionBy": by}}
+    return {
+        "txnId": str(uuid.uuid4()),
+        "operation": "WRITE",
+        "operationParameters": {"mode": "Append", "partitionBy": by},
+    }

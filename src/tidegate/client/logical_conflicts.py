@@ -40,10 +40,9 @@ from tidegate.client.errors import (
 from tidegate.client.log import actions as log
 from tidegate.client.log.features import READER_VERSION_MAX
 from tidegate.client.log.snapshot import Snapshot
-from tidegate.client.proposals import Action, draft
+from tidegate.client.proposals import ROW_TRACKING_DOMAIN, Action, draft
 from tidegate.client.reads import ReadSet
 from tidegate.client.rebasing import Ground
-from tidegate.client.row_ids import DOMAIN as ROW_TRACKING_DOMAIN
 from tidegate.client.winners import BACKFILLS, Winner
 from tidegate.client.writable import HONOURED, IF_USED, WRITER_VERSION_MAX, features_of
 

@@ -18,6 +18,7 @@ import msgspec
 
 from tidegate.client.errors import InvalidCommit
 
+ROW_TRACKING_DOMAIN = "delta.rowTracking"
 ENGINE = "Tidegate Python client"
 _ACTIONS = frozenset({"add", "remove", "cdc", "metaData", "protocol", "txn", "domainMetadata", "commitInfo"})
 _ONCE = frozenset({"metaData", "protocol", "commitInfo"})
@@ -35,6 +36,12 @@ class Draft:
     metadata: Action | None
     protocol: Action | None
     domains: Mapping[str, Action]
+
+    @property
+    def changes_metadata(self) -> bool:
+        """Whether the metadata that the catalog keeps may be another one after it; how far row ids go is not."""
+        stated = self.metadata is not None or self.protocol is not None
+        return stated or any(name != ROW_TRACKING_DOMAIN for name in self.domains)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +69,39 @@ class Proposal:
             "file-modification-timestamp": self.modified_at,
         }
         return {"action": "add-commit", "commit": commit}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InlineProposal:
+    """A commit that is sent with its content: enough to send it, and to send it again."""
+
+    table: str
+    table_id: str
+    version: int | None
+    """None: left open. It is an append, and becomes the next version."""
+    metadata_version: int | None
+    """With an open version: the last one that changed the metadata which the files were written for."""
+    txn_id: str
+    content: bytes
+    changes_metadata: bool
+
+    def body(self, *, published: int | None) -> dict[str, Any]:
+        told = {
+            "version": self.version,
+            "metadata_version": self.metadata_version,
+            "latest_published_version": published,
+        }
+        given = {key: value for key, value in told.items() if value is not None}
+        return {"table_id": self.table_id, "content": self.content.decode(), **given}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A commit as its file would hold it."""
+
+    timestamp: int
+    txn_id: str
+    content: bytes
 
 
 def draft(actions: Iterable[Action]) -> Draft:
@@ -123,8 +163,14 @@ def encoded(commit_info: Action, others: Sequence[Action]) -> bytes:
         raise InvalidCommit(f"An action cannot be written as JSON: {error}.") from None
 
 
-def staged_name(version: int) -> str:
-    return f"{version:020}.{uuid.uuid4()}.json"
+def written(draft: Draft, *, previous: int | None, now: int) -> Written:
+    info = stamped(draft, previous=previous, now=now)
+    return Written(timestamp=info["inCommitTimestamp"], txn_id=info["txnId"], content=encoded(info, draft.others))
+
+
+def staged_name(version: int, id: str | None = None) -> str:
+    """`id`: a UUID, if it is not to be a new one."""
+    return f"{version:020}.{id or uuid.uuid4()}.json"
 
 
 def _single(action: Any, number: int) -> tuple[str, Action]:

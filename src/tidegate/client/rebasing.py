@@ -18,8 +18,8 @@ from tidegate.client.allowed_changes import ROW_TRACKING
 from tidegate.client.log.actions import Add, Metadata, Protocol
 from tidegate.client.log.snapshot import Snapshot
 from tidegate.client.log.widening import TYPE_CHANGES
-from tidegate.client.proposals import Action
-from tidegate.client.row_ids import DOMAIN, high_water_mark, numbered, without_ids
+from tidegate.client.proposals import ROW_TRACKING_DOMAIN, Action
+from tidegate.client.row_ids import high_water_mark, numbered, without_ids
 from tidegate.client.winners import Winner
 from tidegate.client.writable import is_set, knows_row_ids, tracks_rows
 
@@ -58,8 +58,10 @@ def after(ground: Ground, winner: Winner) -> Ground:
     """The ground with one more version."""
     metadata = winner.metadata or ground.metadata
     began = is_set(metadata.configuration, ROW_TRACKING) and not is_set(ground.metadata.configuration, ROW_TRACKING)
-    mark = winner.domains.get(DOMAIN)
-    counted = mark is not None and not mark.removed
+    mark = winner.domains.get(ROW_TRACKING_DOMAIN)
+    highest = ground.highest_row_id
+    if mark is not None and not mark.removed:
+        highest = high_water_mark({ROW_TRACKING_DOMAIN: mark.configuration})
     backfilled = {file.path: file for file in winner.adds} if winner.is_backfill else {}
     return replace(
         ground,
@@ -67,16 +69,21 @@ def after(ground: Ground, winner: Winner) -> Ground:
         timestamp=winner.info.in_commit_timestamp or ground.timestamp,
         protocol=winner.protocol or ground.protocol,
         metadata=metadata,
-        highest_row_id=high_water_mark({DOMAIN: mark.configuration}) if mark and counted else ground.highest_row_id,
+        highest_row_id=highest,
         backfilled={**ground.backfilled, **backfilled} if backfilled else ground.backfilled,
         row_tracking_began=ground.row_tracking_began or began,
     )
 
 
+def left_open(actions: Iterable[Action], *, made_for: Snapshot, ground: Ground) -> list[Action]:
+    """The actions as some version after the ground's. The ids of rows depend on which one, and are left open too."""
+    return [_moved(action, made_for, ground) for action in actions]
+
+
 def rebased(actions: Iterable[Action], *, made_for: Snapshot, ground: Ground) -> list[Action]:
     """The actions as the version after the ground's."""
     version = ground.version + 1
-    moved = [_moved(action, made_for, ground) for action in actions]
+    moved = left_open(actions, made_for=made_for, ground=ground)
     if tracks_rows(ground.protocol, ground.metadata.configuration):
         highest, settled = ground.highest_row_id, ground.backfilled
         return numbered(moved, version=version, highest=highest, read=made_for, settled=settled)

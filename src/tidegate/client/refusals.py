@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.client import errors
-from tidegate.client.wire import Conflict, ErrorBody
+from tidegate.client.wire import Conflict, ErrorBody, InlineConflict
 
 MESSAGE_LENGTH_MAX = 1000
 
@@ -40,7 +40,9 @@ _BY_STATUS: dict[int, type[errors.TidegateError]] = {
 }
 _OUTCOME_UNKNOWN = frozenset({"CommitStateUnknownException", "COMMIT_STATE_UNKNOWN"})
 _NO_SUCH_CALL = frozenset({"ENDPOINT_NOT_FOUND", "METHOD_NOT_ALLOWED"})
-_VERSION_TAKEN = "CommitVersionConflictException"
+_VERSION_TAKEN = frozenset({"CommitVersionConflictException", "ALREADY_EXISTS"})
+_TOO_LARGE = "COMMIT_TOO_LARGE"
+_METADATA_CHANGED = "ABORTED"
 
 
 def refusal(status: int, body: bytes, *, url: str) -> errors.TidegateError:
@@ -61,15 +63,37 @@ def says_outcome_unknown(status: int, body: bytes) -> bool:
 
 
 def says_version_taken(status: int, body: bytes) -> bool:
-    return status == 409 and _code(body) == _VERSION_TAKEN
+    return status == 409 and _code(body) in _VERSION_TAKEN
+
+
+def says_too_large(status: int, body: bytes) -> bool:
+    """Of an inline commit: it has to be staged."""
+    return status == 400 and _code(body) == _TOO_LARGE
+
+
+def says_metadata_changed(status: int, body: bytes) -> bool:
+    """Of an append that left its version open."""
+    return status == 409 and _code(body) == _METADATA_CHANGED
+
+
+def says_no_such_call(status: int, body: bytes) -> bool:
+    """In a server's own words: what stands in between has others, and does not know what the server knows."""
+    return status in {404, 405} and _code(body) in _NO_SUCH_CALL
 
 
 def told_conflict(body: bytes) -> Conflict | None:
     """None from a server that tells nothing beyond the error."""
     try:
-        return msgspec.json.decode(body, type=ErrorBody).conflict
+        return _conflict(msgspec.json.decode(body, type=ErrorBody).conflict)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+
+
+def _conflict(told: msgspec.Raw) -> Conflict | None:
+    try:
+        return msgspec.json.decode(told, type=Conflict | None)
+    except msgspec.ValidationError:
+        return msgspec.json.decode(told, type=InlineConflict).conflict()
 
 
 def _code(body: bytes) -> str | None:

@@ -16,18 +16,16 @@ from collections.abc import Container, Iterable, Mapping
 from tidegate.client.errors import InvalidCommit
 from tidegate.client.log.errors import LogDamaged
 from tidegate.client.log.snapshot import Snapshot
-from tidegate.client.proposals import Action
-
-DOMAIN = "delta.rowTracking"
+from tidegate.client.proposals import ROW_TRACKING_DOMAIN, Action
 
 
 def high_water_mark(domains: Mapping[str, str]) -> int:
     """The highest id so far, -1 before the first."""
-    told = domains.get(DOMAIN)
+    told = domains.get(ROW_TRACKING_DOMAIN)
     try:
         return -1 if told is None else int(json.loads(told)["rowIdHighWaterMark"])
     except (ValueError, KeyError, TypeError):
-        raise LogDamaged(f"domain {DOMAIN}", f"it has no rowIdHighWaterMark ({told!r})") from None
+        raise LogDamaged(f"domain {ROW_TRACKING_DOMAIN}", f"it has no rowIdHighWaterMark ({told!r})") from None
 
 
 def numbered(
@@ -55,7 +53,7 @@ def numbered(
             told.append(action)
     if last > highest:
         mark = json.dumps({"rowIdHighWaterMark": last}, separators=(",", ":"))
-        told.append({"domainMetadata": {"domain": DOMAIN, "configuration": mark, "removed": False}})
+        told.append({"domainMetadata": {"domain": ROW_TRACKING_DOMAIN, "configuration": mark, "removed": False}})
     return told
 
 
@@ -71,7 +69,7 @@ def without_ids(actions: Iterable[Action]) -> list[Action]:
 
 def _is_mark(action: Action) -> bool:
     domain = action.get("domainMetadata")
-    return domain is not None and domain.get("domain") == DOMAIN
+    return domain is not None and domain.get("domain") == ROW_TRACKING_DOMAIN
 
 
 def _records(add: Action) -> int:

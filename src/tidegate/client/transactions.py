@@ -1,10 +1,11 @@
 """Commits that were made for a snapshot, and go ahead past those of others as long as nothing is in the way.
 
 made for version 7, proposed as 8     409: the catalog tells of 8 and 9
-    8 and 9 are read in the log       in the way: ConcurrentChange tells what, and nothing was changed
+    8 and 9 are read                  in the way: ConcurrentChange tells what, and nothing was changed
 proposed as 10, with row ids of 10    200
 
-What the refusal tells, and the log, are enough: the table is not loaded again.
+What the refusal tells, and the log, are enough as a rule. The catalog is asked for the contents of inline commits,
+which it keeps itself until they are in the log.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from typing import cast
 
 import msgspec
 
-from tidegate.client.commits import CommitResponse, commit
+from tidegate.client.commits import commit
 from tidegate.client.conversations import Conversation, do
-from tidegate.client.errors import CommitConflict, ConcurrentChange, InvalidCommit
+from tidegate.client.errors import CommitConflict, ConcurrentChange, InvalidCommit, RequirementConflict
 from tidegate.client.files import Files
+from tidegate.client.kept_commits import Kept, look, look_closely, ratified_commits
 from tidegate.client.known_tables import KnownTable, TableHandle, known_after_conflict
 from tidegate.client.log.actions import parse_actions
 from tidegate.client.log.folder import FileGone, LogFolder
@@ -29,11 +31,10 @@ from tidegate.client.log.names import commit_name
 from tidegate.client.log.segment import Ratified, RatifiedCommit
 from tidegate.client.log.snapshot import Snapshot
 from tidegate.client.logical_conflicts import Transaction, find_conflict, transaction_of
+from tidegate.client.outcomes import CommitResponse
 from tidegate.client.proposals import Action
 from tidegate.client.reads import Reads, understood
 from tidegate.client.rebasing import Ground, after, ground_of, rebased
-from tidegate.client.snapshots import ratified_commits
-from tidegate.client.tables import refresh
 from tidegate.client.winners import Winner, winner_of
 from tidegate.client.wire import Commit, Conflict
 
@@ -54,11 +55,11 @@ def commit_after(
 
 def committed(table: TableHandle, files: Files, ours: Transaction, ground: Ground) -> Conversation[CommitResponse]:
     """`ground`: that of the snapshot, or a later one that is known to change nothing."""
-    known = table.known or (yield from refresh(table))
+    known = table.known or (yield from look_closely(table))
     if known.location != ours.snapshot.location:
         raise InvalidCommit(f"The snapshot is of another table than {table.name}. Take one of this table.")
     if known.latest > ground.version:
-        ground = yield from do(partial(_checked, ours, ground, files, known.latest, known.unpublished))
+        ground = yield from checked(table, files, ours, ground, latest=known.latest, commits=known.unpublished)
     before = None if ours.metadata is None else cast("Action", msgspec.to_builtins(ours.snapshot.metadata))
     attempt = 0
     while True:
@@ -70,7 +71,47 @@ def committed(table: TableHandle, files: Files, ours: Transaction, ground: Groun
             if attempt == ATTEMPTS_MAX or lost.latest <= ground.version:
                 raise
             ground = yield from _ground_after(lost, table, files, ours, ground, known)
-        yield from do(partial(time.sleep, _pause(attempt)))
+        yield from pause(attempt)
+
+
+def checked(
+    table: TableHandle, files: Files, ours: Transaction, ground: Ground, *, latest: int, commits: Sequence[Commit]
+) -> Conversation[Ground]:
+    """The ground at version `latest` or a later one, if no commit up to it is in the way. `commits`: those that are
+    not published, as far as somebody was told.
+    """
+    if not any(one.inline for one in commits):
+        try:
+            return (yield from do(partial(_checked, ours, ground, files, latest, commits)))
+        except _NotThere:
+            pass  # Not all was told, or it is old.
+    return (yield from checked_as_kept(table.name, (yield from look(table)), files, ours, ground))
+
+
+def checked_as_kept(name: str, kept: Kept, files: Files, ours: Transaction, ground: Ground) -> Conversation[Ground]:
+    """The ground at the latest version, if no commit up to it is in the way."""
+    known = kept.known(name)
+    if known.location != ours.snapshot.location:
+        raise RequirementConflict(f"{name} is another table since a moment ago. Take a snapshot of this one.")
+    try:
+        return (yield from do(partial(_checked, ours, ground, files, known.latest, kept.commits)))
+    except _NotThere as gone:
+        what = "is no longer in the log to be looked at"
+        raise ConcurrentChange(name, version=gone.version, what=what) from None
+
+
+def pause(attempt: int) -> Conversation[None]:
+    """At random, so that those who lost together do not come back together."""
+    seconds = random.uniform(0, min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * attempt))  # noqa: S311
+    yield from do(partial(time.sleep, seconds))
+
+
+class _NotThere(Exception):
+    """A commit that nobody can read."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(version)
+        self.version = version
 
 
 def _ground_after(
@@ -79,10 +120,10 @@ def _ground_after(
     """What the next attempt builds on, if nothing is in its way. `known`: what was, before the attempt."""
     if lost.append_stands and ours.only_adds:
         return replace(ground, version=lost.latest, timestamp=lost.commits[-1].timestamp if lost.commits else None)
-    moved = yield from do(partial(_checked, ours, ground, files, lost.latest, lost.commits))
+    moved = yield from checked(table, files, ours, ground, latest=lost.latest, commits=lost.commits)
     same = (moved.metadata, moved.protocol) == (ground.metadata, ground.protocol)
     if table.known is None and same:
-        # The log has told what the refusal left open.
+        # The commits have told what the refusal left open.
         table.known = known_after_conflict(known, Conflict(lost.latest, list(lost.commits), append_stands=True))
     return moved
 
@@ -92,7 +133,7 @@ def _checked(ours: Transaction, ground: Ground, files: Files, latest: int, commi
     log = LogFolder(Ratified(latest, ours.snapshot.location), files)
     kept = {one.version: one for one in ratified_commits(commits)}
     for version in range(ground.version + 1, latest + 1):
-        winner = _winner(log, version, kept.get(version), ours.table)
+        winner = _winner(log, version, kept.get(version))
         conflict = find_conflict(ours, ground, winner)
         if conflict is not None:
             raise conflict
@@ -100,15 +141,10 @@ def _checked(ours: Transaction, ground: Ground, files: Files, latest: int, commi
     return ground
 
 
-def _winner(log: LogFolder, version: int, kept: RatifiedCommit | None, table: str) -> Winner:
+def _winner(log: LogFolder, version: int, kept: RatifiedCommit | None) -> Winner:
     name = commit_name(version)
     try:
         content = log.read(name) if kept is None else log.content(kept)
     except FileGone:
-        raise ConcurrentChange(table, version=version, what="is no longer in the log to be looked at") from None
+        raise _NotThere(version) from None
     return winner_of(version, parse_actions(content, name))
-
-
-def _pause(attempt: int) -> float:
-    """At random, so that those who lost together do not come back together."""
-    return random.uniform(0, min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * attempt))  # noqa: S311

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 
 class CatalogInfo(Struct, frozen=True, kw_only=True):
@@ -133,13 +133,17 @@ class EventPage(Struct, frozen=True):
 
 
 class Commit(Struct, frozen=True, rename="kebab"):
-    """A ratified commit. Its staged file lies in `_delta_log/_staged_commits`."""
+    """A ratified commit. Its staged file lies in `_delta_log/_staged_commits`; one that is known to be `inline` has
+    none, and its `content` is told where commits are read.
+    """
 
     version: int
     timestamp: int
     file_name: str
     file_size: int
     file_modification_timestamp: int
+    inline: bool = False
+    content: bytes | None = None
 
 
 class TableMetadata(Struct, frozen=True, rename="kebab", kw_only=True):
@@ -186,11 +190,65 @@ class Conflict(Struct, frozen=True, rename="kebab"):
     append_stands: bool
 
 
+class KeptCommit(Struct, frozen=True):
+    """A commit in the spelling of Tidegate's own API."""
+
+    version: int
+    timestamp: int
+    file_name: str
+    file_size: int
+    file_modification_timestamp: int
+    inline: bool
+    content: str | None = None
+
+    def commit(self) -> Commit:
+        return Commit(
+            self.version,
+            self.timestamp,
+            self.file_name,
+            self.file_size,
+            self.file_modification_timestamp,
+            inline=self.inline,
+            content=None if self.content is None else self.content.encode(),
+        )
+
+
+class KeptCommitPage(Struct, frozen=True):
+    """`commits`: in order and without a gap; more of them may follow."""
+
+    table_id: str
+    location: str
+    latest_version: int | None
+    metadata_version: int
+    commits: list[KeptCommit]
+
+
+class InlineCommitted(Struct, frozen=True):
+    version: int
+    timestamp: int
+    file_name: str
+    file_size: int
+    file_modification_timestamp: int
+    latest_version: int
+
+
+class InlineConflict(Struct, frozen=True):
+    """As `Conflict`, in the spelling of Tidegate's own API."""
+
+    latest_version: int
+    commits: list[KeptCommit]
+    append_stands: bool
+
+    def conflict(self) -> Conflict:
+        return Conflict(self.latest_version, [one.commit() for one in self.commits], self.append_stands)
+
+
 class ErrorBody(Struct, frozen=True):
     """Both spellings: Delta REST v1.0 has an object `error`, the other faces `error_code` and `message`."""
 
     error: DeltaError | None = None
-    conflict: Conflict | None = None
+    conflict: Raw = Raw(b"null")
+    """In the spelling of its face."""
     error_code: str | None = None
     message: str | None = None
 

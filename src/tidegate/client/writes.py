@@ -4,7 +4,8 @@
    long as nobody is known to have changed the table's metadata
 2. write the data files                     on disk before anybody hears of them
 3. commit them, past the commits of others, by the rules of `logical_conflicts`: an append has read nothing, an
-   overwrite the whole table
+   overwrite the whole table. An append that goes inline leaves its version open, and meets others only where they have
+   changed the table's metadata
 
 ratified                  the rows are part of the table
 refused, or given up      the data files are removed
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,16 +24,24 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tidegate.client.commits import CommitResponse
+from tidegate.client.allowed_changes import refused_changes
 from tidegate.client.conversations import Conversation, do
-from tidegate.client.errors import MetadataChanged, OutcomeUnknown, ProtocolChanged, TidegateError
+from tidegate.client.errors import (
+    MetadataChanged,
+    OutcomeUnknown,
+    ProtocolChanged,
+    RequirementConflict,
+    TidegateError,
+)
 from tidegate.client.files import Files
-from tidegate.client.known_tables import TableHandle
+from tidegate.client.known_tables import KnownTable, TableHandle
 from tidegate.client.log.actions import Add
 from tidegate.client.log.snapshot import Snapshot
 from tidegate.client.logical_conflicts import Transaction, transaction_of
+from tidegate.client.open_appends import append_open
+from tidegate.client.outcomes import CommitResponse
 from tidegate.client.reads import ReadSet
-from tidegate.client.rebasing import ground_of
+from tidegate.client.rebasing import Ground, ground_of
 from tidegate.client.snapshots import latest_snapshot
 from tidegate.client.transactions import committed
 from tidegate.client.writable import check_writable, tracks_rows
@@ -48,10 +58,20 @@ class _Write:
     layout: Layout
     files: Sequence[WrittenFile]
     overwrites: bool
-    latest: int
-    """A version, the snapshot's or a later one, up to which the table is known to be the same."""
+    known: KnownTable
+    """The catalog's word of the table: at the snapshot's version, or a later one with the same metadata."""
     is_remembered: bool
     """The snapshot is that of an earlier write."""
+    txn_id: str
+
+    @property
+    def tracks_rows(self) -> bool:
+        return tracks_rows(self.snapshot.protocol, self.snapshot.properties)
+
+    @property
+    def ground(self) -> Ground:
+        ground = ground_of(self.snapshot)
+        return replace(ground, version=max(ground.version, self.known.latest))
 
 
 def append(table: TableHandle, files: Files, rows: Any) -> Conversation[CommitResponse]:
@@ -66,11 +86,7 @@ def _write(table: TableHandle, files: Files, rows: Any, *, overwrites: bool) -> 
     from tidegate.client.data.parquet_files import layout_of, remove_files, write_rows  # Needs pyarrow.
 
     remembered = None if overwrites else _remembered(table)
-    if remembered is None:
-        snapshot = yield from latest_snapshot(table, files)
-        latest = snapshot.version
-    else:
-        snapshot, latest = remembered
+    snapshot, known = (yield from latest_snapshot(table, files)) if remembered is None else remembered
     check_writable(snapshot, removes=overwrites)
     layout = layout_of(snapshot)
     written = yield from do(partial(_call, lambda: write_rows(rows, layout, files)))
@@ -79,13 +95,12 @@ def _write(table: TableHandle, files: Files, rows: Any, *, overwrites: bool) -> 
         layout=layout,
         files=written,
         overwrites=overwrites,
-        latest=latest,
+        known=known,
         is_remembered=remembered is not None,
+        txn_id=str(uuid.uuid4()),
     )
     try:
-        response = yield from _committed(table, files, write)
-        table.written = replace(snapshot, files=())
-        return response
+        return (yield from _committed(table, files, write))
     except TidegateError as error:
         table.known = table.written = None
         if not isinstance(error, OutcomeUnknown) and not error.doubtful:
@@ -93,16 +108,19 @@ def _write(table: TableHandle, files: Files, rows: Any, *, overwrites: bool) -> 
         raise
 
 
-def _remembered(table: TableHandle) -> tuple[Snapshot, int] | None:
-    """What an append can be made for without a question, and the latest version for which that is known to be right.
+def _remembered(table: TableHandle) -> tuple[Snapshot, KnownTable] | None:
+    """What an append can be made for without a question, and the last that is known of the table.
 
     Should it be old, the catalog says so when the next one is proposed.
     """
     known, written = table.known, table.written
     if known is None or written is None or known.location != written.location:
         return None
-    changed = known.metadata.last_commit_version > written.version
-    return None if changed or tracks_rows(written.protocol, written.properties) else (written, known.latest)
+    if known.metadata_version > written.version:
+        return None
+    # How far the ids of rows go is not remembered, and needed if the version is not left open.
+    needs_ids = table.inline.bytes_max == 0 and tracks_rows(written.protocol, written.properties)
+    return None if needs_ids else (written, known)
 
 
 def _call(call: Callable[[], list[WrittenFile]]) -> list[WrittenFile]:
@@ -114,21 +132,48 @@ def _call(call: Callable[[], list[WrittenFile]]) -> list[WrittenFile]:
 
 
 def _committed(table: TableHandle, files: Files, write: _Write) -> Conversation[CommitResponse]:
-    from tidegate.client.data.parquet_files import layout_of
-
-    ground = replace(ground_of(write.snapshot), version=write.latest)
     try:
-        return (yield from committed(table, files, _transaction(table.name, write), ground))
-    except (MetadataChanged, ProtocolChanged):
+        return (yield from _attempted(table, files, write, doubtful=False))
+    except (MetadataChanged, ProtocolChanged, RequirementConflict) as changed:
         if not write.is_remembered:
             raise
-        now = yield from latest_snapshot(table, files)
-        check_writable(now, removes=False)
-        if layout_of(now) != write.layout:
-            raise
-        # The change is older than this append, which only did not know of it; and its files are right.
-        again = _transaction(table.name, replace(write, snapshot=now))
-        return (yield from committed(table, files, again, ground_of(now)))
+        # The change may be older than this append, which only did not know of it.
+        doubtful = changed.doubtful
+    try:
+        renewed = yield from _renewed(table, files, write)
+    except TidegateError as error:
+        error.doubtful = doubtful
+        raise
+    return (yield from _attempted(table, files, renewed, doubtful=doubtful))
+
+
+def _attempted(table: TableHandle, files: Files, write: _Write, *, doubtful: bool) -> Conversation[CommitResponse]:
+    response, ours = None, _transaction(table.name, write)
+    if not write.overwrites:
+        looks = not write.is_remembered
+        opened = append_open(table, files, ours, write.ground, write.known, looks=looks, doubtful=doubtful)
+        response = yield from opened
+    if response is None:
+        if write.is_remembered and write.tracks_rows:
+            write = yield from _renewed(table, files, write)
+            ours = _transaction(table.name, write)
+        response = yield from committed(table, files, ours, write.ground)
+    table.written = replace(write.snapshot, files=())
+    return response
+
+
+def _renewed(table: TableHandle, files: Files, write: _Write) -> Conversation[_Write]:
+    """The append as one that was made for the table as it is now, if its files are right for that."""
+    from tidegate.client.data.parquet_files import layout_of
+
+    now, known = yield from latest_snapshot(table, files)
+    check_writable(now, removes=False)
+    if now.location != write.snapshot.location:
+        raise RequirementConflict(f"{table.name} is another table since a moment ago. Append to it again.")
+    changed = refused_changes(write.snapshot.metadata, now.metadata, now.protocol)
+    if changed and layout_of(now) != write.layout:
+        raise MetadataChanged(table.name, version=now.version, changed=changed)
+    return replace(write, snapshot=now, known=known, is_remembered=False)
 
 
 def _transaction(table: str, write: _Write) -> Transaction:
@@ -179,11 +224,11 @@ def _commit_info(write: _Write) -> dict[str, Any]:
         "numOutputBytes": sum(file.size for file in write.files),
     }
     mode = "Overwrite" if write.overwrites else "Append"
-    tracked = tracks_rows(write.snapshot.protocol, write.snapshot.properties)
     return {
+        "txnId": write.txn_id,
         "operation": "WRITE",
         "operationParameters": {"mode": mode, "partitionBy": json.dumps(write.snapshot.partition_columns)},
         "operationMetrics": {name: str(count) for name, count in metrics.items()},
         # No row was copied, so none has lost its id.
-        **({"tags": {"delta.rowTracking.preserved": "true"}} if tracked else {}),
+        **({"tags": {"delta.rowTracking.preserved": "true"}} if write.tracks_rows else {}),
     }
