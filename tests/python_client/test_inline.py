@@ -524,3 +524,56 @@ def test_what_is_remembered_does_not_grow(server: ServerProcess, unique: str) ->
         known = table._handle.known
         assert known is not None
         assert (known.latest, len(known.unpublished)) == (10, 1)
+
+
+# Answers that change between two attempts
+
+
+TOO_LARGE = made("400 Bad Request", b'{"error_code":"COMMIT_TOO_LARGE","message":"Stage it."}')
+NO_IDS = made("400 Bad Request", b'{"error_code":"INVALID_PARAMETER_VALUE","message":"Append with a version."}')
+
+
+def test_a_commit_that_was_taken_and_then_refused_for_its_size_is_still_one_commit(
+    server: ServerProcess, catalog: Any, face: str, unique: str
+) -> None:
+    """Its staged file has the name by which the catalog knows it."""
+    table = catalog.create_table(f"main.default.{unique}", COLUMNS)
+    turn = iter([Fault.DROP_ANSWER, TOO_LARGE])
+    with proxy_to(server.url, lambda line: next(turn, Fault.PASS) if is_commit(line, unique) else Fault.PASS) as proxy:
+        lake = open_face(face, proxy.url, token=server.token, patience=QUICK)
+        response = lake.table(table.name).commit(1, [{"txn": {"appId": "a", "version": 1}}])
+        close_face(lake)
+    assert (response.version, table.snapshot().version) == (1, 1)
+    assert txn_ids(table, 1) == [response.txn_id]
+
+
+def test_the_files_of_an_open_append_that_may_have_been_taken_stay(
+    server: ServerProcess, catalog: Any, face: str, unique: str
+) -> None:
+    table = catalog.create_table(f"main.default.{unique}", COLUMNS)
+    turn = iter([Fault.DROP_ANSWER, TOO_LARGE])
+    with proxy_to(server.url, lambda line: next(turn, Fault.PASS) if is_commit(line, unique) else Fault.PASS) as proxy:
+        lake = open_face(face, proxy.url, token=server.token, patience=QUICK)
+        with pytest.raises(client.InvalidRequest) as refused:
+            lake.table(table.name).append([{"id": 0}])
+        assert refused.value.doubtful
+        assert lake.table(table.name).append([{"id": 1}]).path is not None
+        close_face(lake)
+    check_rows(table, 2, tracked=False)
+
+
+def test_where_the_server_cannot_give_row_ids_the_client_does(
+    server: ServerProcess, catalog: Any, face: str, unique: str
+) -> None:
+    table = catalog.create_table(f"main.default.{unique}", COLUMNS, properties=TRACKED)
+    table.append([{"id": 0}])
+    turn: Iterator[Fault | bytes] = iter([NO_IDS, Fault.PASS, NO_IDS])
+    with proxy_to(server.url, lambda line: next(turn, Fault.PASS) if is_commit(line, unique) else Fault.PASS) as proxy:
+        lake = open_face(face, proxy.url, token=server.token, patience=QUICK)
+        mine = lake.table(table.name)
+        assert mine.append([{"id": 1}]).version == 2
+        table.append([{"id": 2}])
+        assert mine.append([{"id": 3}]).version == 4
+        assert next(turn, None) is None, "both were refused"
+        close_face(lake)
+    check_rows(table, 4, tracked=True)
