@@ -85,6 +85,14 @@ def test_ids_are_given_where_they_are_known_and_else_it_is_a_conflict() -> None:
     assert isinstance(placed(table, stale), Conflict)
 
 
+def test_while_row_tracking_is_suspended_rows_get_no_ids() -> None:
+    table = managed_table(latest=3, metadata=metadata(properties={"delta.rowTrackingSuspended": "true"}))
+    made = placed(table, append(add(2)))
+    assert isinstance(made, Proposal)
+    assert made.content is not None
+    assert b"baseRowId" not in made.content
+
+
 def test_metadata_that_changed_is_for_the_writer_to_look_at() -> None:
     refused = placed(plain(latest=3), append(add(1), metadata_version=2))
     assert isinstance(refused, Rejected)

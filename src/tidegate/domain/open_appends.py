@@ -76,7 +76,7 @@ def assign(table: Table, append: OpenAppend, *, now: int) -> Assigned:
     timestamp = max(now, table.latest_timestamp + 1)
     info = {"commitInfo": {**append.info, "inCommitTimestamp": timestamp, "timestamp": timestamp}}
     written, mark = [line.written for line in append.adds], None
-    if tracks_rows(table.metadata.protocol):
+    if tracks_rows(table.metadata.protocol, table.metadata.properties):
         before = known_mark(table, append)
         if before is None:
             raise AssertionError("the ids of the table's rows are not known")

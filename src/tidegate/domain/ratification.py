@@ -153,7 +153,7 @@ def assigned(table: Table, proposal: Proposal, append: OpenAppend, *, now: int) 
         check_etag(proposal.requirements, table)
         _check_kind(table, proposal)
         check_append(table, append)
-        if tracks_rows(table.metadata.protocol) and known_mark(table, append) is None:
+        if tracks_rows(table.metadata.protocol, table.metadata.properties) and known_mark(table, append) is None:
             return Conflict(table.latest, conflict_of(table, table.latest))
         made = assign(table, append, now=now)
     except TidegateError as error:
@@ -172,7 +172,8 @@ def conflict_of(table: Table, proposed: Version) -> CommitVersionConflict:
         proposed=proposed,
         latest=table.latest,
         winners=table.unpublished[max(0, proposed - table.published - 1) :],
-        append_stands=table.metadata_version < proposed and not tracks_rows(table.metadata.protocol),
+        append_stands=table.metadata_version < proposed
+        and not tracks_rows(table.metadata.protocol, table.metadata.properties),
     )
 
 

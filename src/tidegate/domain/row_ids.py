@@ -7,12 +7,14 @@ The catalog knows it of versions that it has read or made itself; of others the 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from tidegate.domain.frozen import frozen
 from tidegate.domain.names import Version
 from tidegate.domain.protocol import ROW_TRACKING_DOMAIN, ROW_TRACKING_FEATURE, Protocol
 
+_SUSPENDED = "delta.rowTrackingSuspended"
 NO_ROWS = -1
 """The highest id before the first row."""
 
@@ -25,9 +27,9 @@ class RowMark:
     highest: int
 
 
-def tracks_rows(protocol: Protocol) -> bool:
-    """Whether writers must give ids to rows, shown to users or not."""
-    return ROW_TRACKING_FEATURE in protocol.features()
+def tracks_rows(protocol: Protocol, properties: Mapping[str, str]) -> bool:
+    """Whether writers must give ids to rows, shown to users or not. While that is suspended they must not."""
+    return ROW_TRACKING_FEATURE in protocol.features() and properties.get(_SUSPENDED, "false").lower() != "true"
 
 
 def mark_action(highest: int) -> dict[str, Any]:

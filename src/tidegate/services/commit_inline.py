@@ -84,7 +84,7 @@ async def commit_inline(env: Environment, caller: Principal, name: TableName, re
 async def _append(env: Environment, proposal: Proposal, append: OpenAppend) -> Committed:
     for attempt in range(1, ATTEMPTS_MAX + 1):
         table = env.database.known_table(proposal.requirements.table_id) or await env.database.table(proposal.name)
-        if tracks_rows(table.metadata.protocol):
+        if tracks_rows(table.metadata.protocol, table.metadata.properties):
             marked = replace(append, row_mark=await find_row_mark(env, table, fresh=attempt > 1))
             proposal = replace(proposal, append=marked)
         try:
