@@ -59,6 +59,7 @@ from tidegate.client.log.snapshot import Snapshot
 from tidegate.client.outcomes import CommitResponse
 from tidegate.client.reads import Reads
 from tidegate.client.wire import (
+    AdoptedTable,
     CatalogInfo,
     Commit,
     DroppedTable,
@@ -66,12 +67,14 @@ from tidegate.client.wire import (
     EventPage,
     LoadedTable,
     Purge,
+    ReleasedTable,
     SchemaInfo,
     TableInfo,
     TableMetadata,
 )
 
 __all__ = [
+    "AdoptedTable",
     "AlreadyExists",
     "ArrowMissing",
     "AsyncCatalog",
@@ -119,6 +122,7 @@ __all__ = [
     "Purge",
     "RatifiedCommits",
     "Reads",
+    "ReleasedTable",
     "RequirementConflict",
     "SchemaInfo",
     "ServerFailure",

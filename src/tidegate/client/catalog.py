@@ -14,6 +14,7 @@ from tidegate.client import (
     dropped_tables,
     events,
     file_appends,
+    ownership,
     schemas,
     snapshots,
     tables,
@@ -33,12 +34,14 @@ from tidegate.client.log.snapshot import Snapshot
 from tidegate.client.outcomes import CommitResponse
 from tidegate.client.reads import Reads
 from tidegate.client.wire import (
+    AdoptedTable,
     CatalogInfo,
     DroppedTable,
     Event,
     EventPage,
     LoadedTable,
     Purge,
+    ReleasedTable,
     SchemaInfo,
     TableInfo,
 )
@@ -183,6 +186,18 @@ class Catalog:
         )
         known = self._driver.run(creation.create_table(wanted, self._files))
         return Table(self._driver, self._files, TableHandle(name, known, inline=self._inline))
+
+    def adopt_table(self, location: str, name: str, *, external: bool = False, dry_run: bool = False) -> AdoptedTable:
+        """Takes over a Delta table of a file system, with its data, its history and its place.
+
+        `external`: it is only made known. `dry_run`: nothing changes, the answer shows the commit.
+        """
+        asked = ownership.adopt_table(location, name, external=external, dry_run=dry_run)
+        return self._driver.run(asked)
+
+    def release_table(self, name: str, *, forget: bool = False) -> ReleasedTable:
+        """Gives a managed table back to its file system. `forget`: it is not kept as an external table."""
+        return self._driver.run(ownership.release_table(name, forget=forget))
 
     def list_dropped_tables(self) -> list[DroppedTable]:
         """The last dropped first."""

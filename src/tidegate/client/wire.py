@@ -82,6 +82,28 @@ class TablePage(Struct, frozen=True):
     next_page_token: str | None = None
 
 
+class AdoptedTable(Struct, frozen=True, kw_only=True):
+    """`version` and `actions`: the commit that made the catalog the table's owner. There are no actions for an external
+    table, or for one that was adopted before.
+    """
+
+    full_name: str
+    table_id: str
+    location: str
+    version: int
+    actions: list[dict[str, Any]] = []
+
+
+class ReleasedTable(Struct, frozen=True, kw_only=True):
+    """`version`: the commit that gave the table back. `kept`: what the catalog has of it, `external` or `nothing`."""
+
+    full_name: str
+    table_id: str
+    location: str
+    version: int
+    kept: str
+
+
 class DroppedTable(Struct, frozen=True, kw_only=True):
     """`purge_at`: until when it can be restored, while its state is DROPPED."""
 
