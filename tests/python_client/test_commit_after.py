@@ -532,3 +532,14 @@ def test_a_file_is_appended_once(parted: Any) -> None:
     with pytest.raises(client.InvalidCommit, match="part of the table already"):
         parted.append_files([add])
     assert len(read(parted)) == 3
+
+
+def test_a_partition_is_told_by_the_names_of_its_columns(catalog: Any, unique: str) -> None:
+    """In the log of a table with column mapping they have others."""
+    mapped = {"delta.columnMapping.mode": "name"}
+    table = catalog.create_table(f"main.default.{unique}", COLUMNS, partition_by=["name"], properties=mapped)
+    snapshot = table.snapshot()
+    table.append([{"id": 1, "name": "ebb"}])
+    with pytest.raises(client.ConcurrentAppend, match="to the partition name=ebb") as refused:
+        table.commit_after(snapshot, [{"txn": {"appId": "a", "version": 1}}], reads=Reads(whole_table=True))
+    assert refused.value.partition_values == {"name": "ebb"}

@@ -18,7 +18,7 @@ A table's isolation is its `delta.isolationLevel`, and Serializable where that s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -40,6 +40,7 @@ from tidegate.client.errors import (
 from tidegate.client.log import actions as log
 from tidegate.client.log.features import READER_VERSION_MAX
 from tidegate.client.log.snapshot import Snapshot
+from tidegate.client.log.types import PHYSICAL_NAME
 from tidegate.client.proposals import ROW_TRACKING_DOMAIN, Action, draft
 from tidegate.client.reads import ReadSet
 from tidegate.client.rebasing import Ground
@@ -172,8 +173,14 @@ def _files_that_came(ours: Transaction, ground: Ground, winner: Winner) -> Concu
     met = next((file for file in winner.adds if _should_have_read(ours, file)), None)
     if met is None:
         return None
-    values = met.partition_values
+    values = _by_columns(ours.snapshot, met.partition_values)
     return ConcurrentAppend(ours.table, version=winner.version, path=met.path, partition_values=values)
+
+
+def _by_columns(snapshot: Snapshot, values: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The log has them by the names that columns have in data files; people know the columns by their own."""
+    names = {field.metadata.get(PHYSICAL_NAME, field.name): field.name for field in snapshot.schema.fields}
+    return {names.get(name, name): value for name, value in values.items()}
 
 
 def _should_have_read(ours: Transaction, file: log.Add) -> bool:
