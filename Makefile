@@ -35,7 +35,9 @@ demo: $(READY) $(JAR)  ## Run a pipeline on Spark, let two writers race, show wh
 	@$(BIN)/tidegate demo
 
 # Files go to the workers in the order of their names: those with Spark take longest, and come before most others.
+# Tests start a few hundred servers and commands: where Python is told to keep no bytecode, each would compile all of src.
 test: $(READY) $(JAR)  ## Run all tests (PostgreSQL and Spark included: real ones are started for them)
+	@$(BIN)/python -m compileall -q src
 	@echo "==> Running the tests, $(WORKERS) files at a time"
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.servers import ServerProcess
 from tidegate.compose import build_server
 from tidegate.db.database import SqlDatabase
+from tidegate.domain.commit_contents import CommitContent
 from tidegate.domain.commits import Commit
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.ratification import Decision, Proposal
@@ -31,7 +32,9 @@ class Group:
 
     def proposal(self, *actions: Action, verified: int | None = None) -> Proposal:
         version = None if verified is None else Version(verified)
-        return Proposal(NAME, "admin", Requirements(self._id, None), actions, proposed_at=1, verified=version)
+        asked = Requirements(self._id, None)
+        # What the files say is not what these tests are about: nothing.
+        return Proposal(NAME, "admin", asked, actions, proposed_at=1, verified=version, seen=CommitContent())
 
     def new(self, version: int, writer: str) -> AddCommit:
         name = f"{version:020}.00000000-0000-4000-8000-{writer * 12}.json"

@@ -123,14 +123,7 @@ class Draft:
                     "txnId": str(uuid.uuid4()),
                 }
             },
-            {
-                "protocol": {
-                    "minReaderVersion": protocol["min-reader-version"],
-                    "minWriterVersion": protocol["min-writer-version"],
-                    "readerFeatures": protocol["reader-features"],
-                    "writerFeatures": protocol["writer-features"],
-                }
-            },
+            {"protocol": protocol_action(protocol)},
             {
                 "metaData": {
                     "id": str(uuid.uuid4()),
@@ -143,7 +136,7 @@ class Draft:
             },
         ]
         for domain, value in (request.get("domain-metadata") or {}).items():
-            actions.append({"domainMetadata": {"domain": domain, "configuration": json.dumps(value), "removed": False}})
+            actions.append(domain_action(domain, value))
         return actions
 
     def write_version_0(self, actions: list[dict[str, Any]] | None = None) -> None:
@@ -166,14 +159,20 @@ class LakeTable:
         return Path(self.location.removeprefix("file://")) / "_delta_log"
 
     def stage_commit(
-        self, version: int, *, timestamp: int | None = None, content: bytes | None = None
+        self,
+        version: int,
+        *updates: dict[str, Any],
+        timestamp: int | None = None,
+        content: bytes | None = None,
+        actions: list[dict[str, Any]] | None = None,
     ) -> dict[str, Any]:
-        """Writes a staged file and returns the commit that proposes it."""
+        """Writes a staged file that says what these updates say, and returns the commit that proposes it."""
         if timestamp is None:
             self.timestamp = timestamp = max(self.timestamp + 1, int(time.time() * 1000))
         name = file_name(version)
         info = {"commitInfo": {"inCommitTimestamp": timestamp, "txnId": str(uuid.uuid4()), "operation": "WRITE"}}
-        body = content if content is not None else (json.dumps(info) + "\n").encode()
+        lines = [info, *self.said(*updates), *(actions or [])]
+        body = content if content is not None else "".join(json.dumps(line) + "\n" for line in lines).encode()
         folder = self.log / "_staged_commits"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(body)
@@ -185,6 +184,40 @@ class LakeTable:
             "file-modification-timestamp": timestamp,
         }
 
+    def said(self, *updates: dict[str, Any]) -> list[dict[str, Any]]:
+        """The actions of the log that say what these updates of a request say."""
+        by_name = {update.get("action"): update for update in updates}
+        actions: list[dict[str, Any]] = []
+        if by_name.keys() & {"set-columns", "set-partition-columns", "set-properties", "remove-properties"}:
+            actions.append({"metaData": self._changed(by_name)})
+        if "set-protocol" in by_name:
+            actions.append({"protocol": protocol_action(by_name["set-protocol"]["protocol"])})
+        domains = dict(by_name.get("set-domain-metadata", {}).get("updates", {}))
+        domains |= dict.fromkeys(by_name.get("remove-domain-metadata", {}).get("domains", []))
+        return actions + [domain_action(domain, value) for domain, value in domains.items()]
+
+    def _changed(self, updates: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+        now = self.metadata()
+        configuration = now["configuration"] | updates.get("set-properties", {}).get("updates", {})
+        gone = updates.get("remove-properties", {}).get("removals", [])
+        changed = {**now, "configuration": {k: v for k, v in configuration.items() if k not in gone}}
+        if "set-columns" in updates:
+            changed["schemaString"] = json.dumps(to_log(updates["set-columns"]["columns"]))
+        if "set-partition-columns" in updates:
+            changed["partitionColumns"] = updates["set-partition-columns"]["partition-columns"]
+        return changed
+
+    def metadata(self) -> dict[str, Any]:
+        """The metaData that counts now: the last one of the log, and of what is ratified and not in it yet."""
+        ratified = sorted(self.load()["commits"], key=lambda commit: commit["version"])  # the newest comes first
+        files = sorted(self.log.glob("0*.json"))
+        files += [self.log / "_staged_commits" / commit["file-name"] for commit in ratified]
+        found: dict[str, Any] = {}
+        for file in files:
+            for line in file.read_text().splitlines():
+                found = json.loads(line).get("metaData", found) if '"metaData"' in line else found
+        return found
+
     def request(self, *updates: dict[str, Any], etag: str | None = None) -> dict[str, Any]:
         requirements: list[dict[str, Any]] = [{"type": "assert-table-uuid", "uuid": self.id}]
         if etag is not None:
@@ -195,7 +228,7 @@ class LakeTable:
         return self.lake.update(self.name, self.request(*updates, etag=etag))
 
     def commit(self, version: int, *others: dict[str, Any], etag: str | None = None) -> httpx.Response:
-        commit = self.stage_commit(version)
+        commit = self.stage_commit(version, *others)
         response = self.update({"action": "add-commit", "commit": commit}, *others, etag=etag)
         if response.status_code == 200:
             self.staged[version] = commit["file-name"]
@@ -211,6 +244,13 @@ class LakeTable:
     def report(self, version: int) -> httpx.Response:
         return self.update(report(version))
 
+    def trusted(self) -> LakeTable:
+        """From now on what requests say counts, whatever the files say."""
+        url = f"/api/tidegate/v1/tables/{self.lake.catalog}.{self.lake.schema}.{self.name}/policies"
+        changed = self.lake.http.patch(url, json={"admission": "declared"})
+        assert changed.status_code == 200, changed.text
+        return self
+
     def load(self) -> dict[str, Any]:
         response = self.lake.load(self.name)
         assert response.status_code == 200, response.text
@@ -218,6 +258,22 @@ class LakeTable:
 
     def versions(self) -> list[int]:
         return [commit["version"] for commit in self.load()["commits"]]
+
+
+def protocol_action(protocol: dict[str, Any]) -> dict[str, Any]:
+    """The protocol of a request as the log spells it."""
+    return {
+        "minReaderVersion": protocol["min-reader-version"],
+        "minWriterVersion": protocol["min-writer-version"],
+        "readerFeatures": protocol.get("reader-features") or [],
+        "writerFeatures": protocol.get("writer-features") or [],
+    }
+
+
+def domain_action(domain: str, value: dict[str, Any] | None) -> dict[str, Any]:
+    """None: it is removed."""
+    configuration = json.dumps(value or {})
+    return {"domainMetadata": {"domain": domain, "configuration": configuration, "removed": value is None}}
 
 
 def add_commit(commit: dict[str, Any], **others: Any) -> dict[str, Any]:

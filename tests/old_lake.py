@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from tests.lake import UNITY, Lake, LakeTable
+from tests.lake import UNITY, Lake, LakeTable, domain_action
 
 FEATURES = ("catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck")
 """The least that the specification demands."""
@@ -68,11 +68,6 @@ class OldDraft:
         lines = [{name: action} for name, action in self.actions.items()]
         lines += [domain_action(domain, value) for domain, value in self.domains.items()]
         (log / f"{0:020}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def domain_action(domain: str, value: dict[str, Any] | None) -> dict[str, Any]:
-    configuration = json.dumps(value or {})
-    return {"domainMetadata": {"domain": domain, "configuration": configuration, "removed": value is None}}
 
 
 def metadata_action(
@@ -225,6 +220,11 @@ class OldTable:
         if response.status_code == 200:
             self.files.staged[version] = info["file_name"]
         return response
+
+    def trusted(self) -> OldTable:
+        """From now on what requests say counts, whatever the files say."""
+        self.files.trusted()
+        return self
 
     def report(self, version: int) -> httpx.Response:
         key = "latest_backfilled_version" if self.preview else "latest_published_version"

@@ -62,11 +62,11 @@ class ServerProcess:
         deadline = time.monotonic() + START_SECONDS_MAX
         seen = len(self.log)
         while time.monotonic() < deadline:
-            announced = re.search(r"serves (http://\S+)", "".join(self.log[seen:]))
+            announced = re.search(r"serves (https?://\S+)", "".join(self.log[seen:]))
             if announced:
                 self.url = announced[1]
                 with contextlib.suppress(httpx.TransportError):
-                    if httpx.get(f"{self.url}/health").status_code == 200:
+                    if httpx.get(f"{self.url}/health", verify=False).status_code == 200:
                         return
             if self.process.poll() is not None:
                 break

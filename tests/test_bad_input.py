@@ -50,19 +50,22 @@ class Yard:
     engine: sa.Engine
 
     def stored(self) -> list[Any]:
-        """How much there is of everything, where each table of our schema stands, and what the catalog says of ours."""
+        """How much there is of everything but what is written in the background, where each table of our schema stands,
+        and what the catalog says of ours.
+        """
         state = sa.select(db.tables.c["id", "name", "revision", "latest", "published", "updated_at", "dropped_at"])
         ours = state.where(db.tables.c.schema_id == self.schema_id).order_by(db.tables.c.id)
         with self.engine.connect() as connection:
-            counts = [connection.scalar(sa.select(sa.func.count()).select_from(t)) for t in db.metadata.sorted_tables]
+            kept = [t for t in db.metadata.sorted_tables if t not in (db.audit, db.dead_letters)]
+            counts = [connection.scalar(sa.select(sa.func.count()).select_from(t)) for t in kept]
             tables = [tuple(row) for row in connection.execute(ours)]
         catalog = self.http.get(f"{UNITY}/catalogs/{self.lake.catalog}").json()
         schemas = self.http.get(f"{UNITY}/schemas", params={"catalog_name": self.lake.catalog}).json()
         return [counts, tables, catalog, schemas, self.table.load()]
 
-    def next_commit(self) -> dict[str, Any]:
-        """The action that would commit the next version of the table."""
-        return add_commit(self.table.stage_commit(self.table.load()["latest-table-version"] + 1))
+    def next_commit(self, *updates: dict[str, Any]) -> dict[str, Any]:
+        """The action that would commit the next version of the table, whose file says what these updates say."""
+        return add_commit(self.table.stage_commit(self.table.load()["latest-table-version"] + 1, *updates))
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -100,6 +103,7 @@ def check_refused(response: httpx.Response, status: int, *codes: str) -> None:
     assert set(body) == ({"error"} | beyond if on_delta else {"error_code", "message"})
     assert not on_delta or set(body["error"]) == {"type", "code", "message"}
     assert not LEAKS.search(response.text), response.text
+    assert "Write into the commit what the request declares" not in response.text, "its file spoiled it, not the test"
 
 
 def check_invalid(response: httpx.Response) -> None:
@@ -165,7 +169,7 @@ def _update(make: Callable[[Yard], dict[str, Any]]) -> Callable[[Yard], tuple[st
 
     def made(yard: Yard) -> tuple[str, str, dict[str, Any]]:
         action = make(yard)
-        others = [] if action["action"] == "add-commit" else [yard.next_commit()]
+        others = [] if action["action"] == "add-commit" else [yard.next_commit(action)]
         body = yard.table.request(action, *others, etag=yard.table.load()["metadata"]["etag"])
         return "POST", f"{yard.lake.tables_url()}/{yard.table.name}", body
 
@@ -453,7 +457,7 @@ def test_what_is_accepted_however_deep_can_be_shown_afterwards(yard: Yard) -> No
     for depth in (60, 500, 900, *range(950, 975), 1000, 1100):
         for url, content in _deep_requests(lake, depth):
             response = yard.http.post(url, content=content)
-            assert response.status_code in {200, 400}, (depth, url, response.text[:500])
+            assert response.status_code in ({200} if depth == 60 else {200, 400}), (depth, url, response.text[:500])
         shown = yard.http.get(f"{UNITY}/tables", params=names)
         assert shown.status_code == 200, (depth, shown.text)
 
@@ -475,12 +479,11 @@ def _deep_requests(lake: Lake, depth: int) -> Iterator[tuple[str, str]]:
     first.write_text(deepen(first.read_text()))
     yield lake.tables_url(), deepen(json.dumps(draft.request))
     table = lake.new_table(fresh())
-    actions = [
-        {"action": "set-columns", "columns": columns},
-        {"action": "set-domain-metadata", "updates": domains},
-        add_commit(table.stage_commit(1)),
-    ]
-    yield f"{lake.tables_url()}/{table.name}", deepen(json.dumps(table.request(*actions)))
+    changes = [{"action": "set-columns", "columns": columns}, {"action": "set-domain-metadata", "updates": domains}]
+    commit = table.stage_commit(1, *changes)
+    staged = table.log / "_staged_commits" / commit["file-name"]
+    commit["file-size"] = staged.write_text(deepen(staged.read_text()))
+    yield f"{lake.tables_url()}/{table.name}", deepen(json.dumps(table.request(*changes, add_commit(commit))))
 
 
 @pytest.mark.parametrize("name", ["stage", "create-catalog"])
@@ -875,11 +878,12 @@ BAD_COLUMNS: dict[str, dict[str, Any]] = {
 def test_columns_that_make_no_table_are_refused_at_creation_and_later(yard: Yard, columns: dict[str, Any]) -> None:
     draft = yard.lake.draft(fresh(), columns=columns)
     draft.write_version_0()
-    commit = yard.next_commit()
+    change = {"action": "set-columns", "columns": columns}
+    commit = yard.next_commit(change)
     with yard.unchanged():
         check_invalid(yard.lake.create(draft.request))
         check_invalid(yard.lake.create(external(fresh(), columns=columns)))
-        check_invalid(yard.table.update(commit, {"action": "set-columns", "columns": columns}))
+        check_invalid(yard.table.update(commit, change))
     draft.request["columns"] = COLUMNS
     draft.write_version_0()
     assert yard.lake.create(draft.request).status_code == 200
@@ -893,7 +897,7 @@ def test_partition_columns_that_do_not_fit_are_refused(yard: Yard, names: list[s
     with yard.unchanged():
         check_invalid(yard.lake.create(draft.request))
         change = {"action": "set-partition-columns", "partition-columns": names}
-        check_invalid(table.update(add_commit(table.stage_commit(1)), change))
+        check_invalid(table.update(add_commit(table.stage_commit(1, change)), change))
 
 
 # What updates must not do
@@ -909,14 +913,13 @@ DERIVED = [
 def test_a_property_that_the_catalog_derives_cannot_be_sent(yard: Yard, key: str) -> None:
     draft = yard.lake.draft(fresh(), properties={key: "1"})
     draft.write_version_0()
-    commit = yard.next_commit()
     changes = [{"action": "set-properties", "updates": {key: "1"}}, {"action": "remove-properties", "removals": [key]}]
     with yard.unchanged():
         check_invalid(yard.lake.create(draft.request))
         check_invalid(yard.lake.create(external(fresh(), properties={key: "1"})))
         for change in changes:
             check_invalid(yard.table.update(change))
-            check_invalid(yard.table.update(change, commit))
+            check_invalid(yard.table.update(change, yard.next_commit(change)))
 
 
 HARMLESS = set_properties(k="v")

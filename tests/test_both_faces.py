@@ -144,8 +144,9 @@ def write_through_the_new_face(server: ServerProcess, table: LakeTable, me: str,
             if len(won) == rounds:
                 return Outcome(won, lost=attempt - rounds)
             version = mine.load()["latest-table-version"] + 1
-            commit = mine.stage_commit(version)
-            answer = mine.update(add_commit(commit), set_properties(**{me: str(len(won) + 1)}))
+            count = set_properties(**{me: str(len(won) + 1)})
+            commit = mine.stage_commit(version, count)
+            answer = mine.update(add_commit(commit), count)
             if answer.status_code == 200:
                 won[version] = commit["file-name"]
             else:
@@ -164,8 +165,9 @@ def write_through_the_old_face(server: ServerProcess, table: LakeTable, me: str,
             version = mine.versions()[1] + 1
             # Read after the version: if it is of a later one, this version is taken and the commit is lost.
             shown = mine.get()["properties"]
-            info = mine.stage_commit(version)
-            answer = mine.write(commit_info=info, metadata={"properties": {**shown, me: str(len(won) + 1)}})
+            count = {me: str(len(won) + 1)}
+            info = mine.stage_commit(version, *mine.files.said(set_properties(**count)))
+            answer = mine.write(commit_info=info, metadata={"properties": {**shown, **count}})
             if answer.status_code == 200:
                 won[version] = info["file_name"]
             else:

@@ -443,7 +443,7 @@ class Callers:
     def __init__(self, **tokens: Principal) -> None:
         self._tokens = tokens
 
-    def authenticate(self, authorization: str | None) -> Principal:
+    async def authenticate(self, authorization: str | None) -> Principal:
         token = (authorization or "").removeprefix("Bearer ")
         if token not in self._tokens:
             raise NotAuthenticated("Who is calling?")

@@ -79,6 +79,18 @@ def write_other_bytes(table: LakeTable) -> None:
     published(table, 5).write_text("something else\n")
 
 
+def change_a_byte_of_what_is_published(table: LakeTable) -> None:
+    staged(table, 2).unlink()
+    content = published(table, 2).read_bytes()
+    published(table, 2).write_bytes(content.replace(b"commitInfo", b"commitinfo", 1))
+
+
+def add_to_what_is_published_when_its_staged_file_is_gone(table: LakeTable) -> None:
+    staged(table, 2).unlink()
+    with published(table, 2).open("ab") as file:
+        file.write(b"{}\n")
+
+
 def write_a_version_that_was_never_ratified(table: LakeTable) -> None:
     published(table, 5).write_text('{"commitInfo":{}}\n')
 
@@ -93,7 +105,7 @@ def change_the_metadata_in_the_log(table: LakeTable) -> None:
 
 
 def tear_the_log(table: LakeTable) -> None:
-    published(table, 2).write_text('{"metaData":{"id"\n')
+    published(table, 0).write_text('{"metaData":{"id"\n')
 
 
 def lose_the_folder(table: LakeTable) -> None:
@@ -111,7 +123,9 @@ EXPLAINED = [
     (write_other_bytes, "published_file_with_other_bytes", "without the catalog"),
     (write_a_version_that_was_never_ratified, "published_file_never_ratified", "move it away"),
     (change_the_metadata_in_the_log, "metadata_differs_from_log", "the property color"),
-    (tear_the_log, "log_unreadable", "version 2"),
+    (change_a_byte_of_what_is_published, "published_file_with_other_bytes", "2.json in the log"),
+    (add_to_what_is_published_when_its_staged_file_is_gone, "published_file_with_other_bytes", "2.json in the log"),
+    (tear_the_log, "log_unreadable", "version 0"),
     (lose_the_folder, "table_folder_vanished", "restore it from a backup"),
 ]
 

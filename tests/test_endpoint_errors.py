@@ -26,8 +26,10 @@ import sqlalchemy as sa
 import uvicorn
 
 from tests.lake import Draft, Lake, LakeTable, add_commit, file_name, report, set_properties
+from tests.owned import Owned
 from tests.postgres import PostgresServer
 from tests.servers import ServerProcess
+from tests.test_ownership import Plain
 from tidegate.auth.tokens import ADMIN, ANONYMOUS
 from tidegate.compose import ENDPOINTS, FACES, build_server, prepare
 from tidegate.db import schema as db
@@ -69,6 +71,8 @@ class Scene:
     """Where the table of nobody lies."""
     parquet_id: str = ""
     """A table that is not Delta's, named `parquet`."""
+    token_id: str = ""
+    """Of a user."""
 
     @property
     def full_name(self) -> str:
@@ -85,6 +89,8 @@ class Scene:
             http.get(url("getStagingTableCredentials", table_id=self.draft.id)),
             http.get(url("getMetrics", full_name=self.full_name)),
             http.get(url("getPermissions", securable_type="table", full_name=self.full_name)),
+            http.get(url("listMembers", group=f"{self.catalog}_crew")),
+            http.get(url("listTokens"), params={"principal": f"{self.catalog}_ada"}),
         ]
         return [(answer.status_code, answer.json()) for answer in answers]
 
@@ -103,7 +109,17 @@ def set_scene(http: httpx.Client, name: str) -> Scene:
     dropped = lake.new_table("dropped")
     assert http.delete(f"{lake.tables_url()}/dropped").status_code == 204
     assert http.post(url("allowAdoption"), json={"location": _allowed(name)}).status_code == 200
-    return Scene(name, "s", table, table.stage_commit(2), draft, dropped.id, _put_table_of_nobody(table))
+    nobodys, token = _put_table_of_nobody(table), _add_identities(http, name)
+    return Scene(name, "s", table, table.stage_commit(2), draft, dropped.id, nobodys, token_id=token)
+
+
+def _add_identities(http: httpx.Client, name: str) -> str:
+    """Ada, with a token, and Bob; Ada is in the crew. The id of the token."""
+    for who, kind in (("ada", "user"), ("bob", "service account"), ("crew", "group")):
+        added = http.post(url("createIdentity"), json={"name": f"{name}_{who}", "kind": kind})
+        assert added.status_code == 200, added.text
+    assert http.put(url("addMember", group=f"{name}_crew", member=f"{name}_ada")).status_code == 200
+    return http.post(url("createToken"), json={"principal": f"{name}_ada"}).json()["info"]["id"]
 
 
 def _allowed(name: str) -> str:
@@ -200,6 +216,24 @@ def _commit_info(scene: Scene, **changes: Any) -> dict[str, Any]:
     return {**{key.replace("-", "_"): value for key, value in scene.commit.items()}, **changes}
 
 
+def _renumbered(version: int) -> dict[str, Any]:
+    return {"version": version, "file_name": file_name(version)}
+
+
+_OWNED: dict[str, Owned] = {}
+
+
+def _owned(scene: Scene) -> Owned:
+    """A table that the catalog is the commit owner of, with version 2 ratified and 3 staged; made when it is needed."""
+    if scene.catalog not in _OWNED:
+        location = _put_table_of_nobody(scene.table)
+        owned = Owned(scene.table.lake.http, Plain(Path(location.removeprefix("file://")))).taken_over(0)
+        assert owned.commit(2).status_code == 200
+        owned.stage(3)
+        _OWNED[scene.catalog] = owned
+    return _OWNED[scene.catalog]
+
+
 SOUND: dict[str, MakeAsk] = {
     "getConfig": lambda s: Ask(query={"catalog": s.catalog, "protocol-versions": "1.0"}),
     "createStagingTable": lambda s: Ask(_schema_path(s), body={"name": "another"}),
@@ -233,6 +267,14 @@ SOUND: dict[str, MakeAsk] = {
     "commitInline": lambda s: Ask({"full_name": s.full_name}, body=_inline(s, 2)),
     "adoptTable": lambda s: Ask(body={"location": s.found, "full_name": f"{s.catalog}.{s.schema}.found"}),
     "releaseTable": lambda s: Ask({"full_name": s.full_name}, body={"keep": "external"}),
+    "getPolicies": lambda s: Ask({"full_name": s.full_name}),
+    "changePolicies": lambda s: Ask({"full_name": s.full_name}, body={"files_max": 3}),
+    "registerOwnedTable": lambda s: Ask(body={"location": s.found, "version": 0, "schema": f"{s.catalog}.{s.schema}"}),
+    "commitOwned": lambda s: Ask({"table_id": _owned(s).id}, body=_owned(s).staged[3]),
+    "getOwnedCommits": lambda s: Ask({"table_id": _owned(s).id}, {"location": _owned(s).plain.location}),
+    "publishOwned": lambda s: Ask(
+        {"table_id": _owned(s).id}, body={"location": _owned(s).plain.location, "version": 1}
+    ),
     "listOwnershipPromises": lambda s: Ask(),
     "listAdoptableLocations": lambda s: Ask(),
     "allowAdoption": lambda s: Ask(body={"location": "file:///elsewhere"}),
@@ -249,6 +291,8 @@ SOUND: dict[str, MakeAsk] = {
     "restoreTable": lambda s: Ask({"table_id": s.dropped_id}, body={}),
     "purgeTable": lambda s: Ask({"table_id": s.dropped_id}),
     "examineTable": lambda s: Ask({"full_name": s.full_name}),
+    "verifyTable": lambda s: Ask({"full_name": s.full_name}),
+    "readAudit": lambda s: Ask(),
     "mendTable": lambda s: Ask({"full_name": s.full_name}),
     "examineStorage": lambda s: Ask(),
     "mendStorage": lambda s: Ask(),
@@ -260,6 +304,24 @@ SOUND: dict[str, MakeAsk] = {
         {"securable_type": "table", "full_name": s.full_name},
         body={"changes": [{"principal": "ada", "add": ["SELECT", "MODIFY"], "remove": []}]},
     ),
+    "getAccess": lambda s: Ask({"securable_type": "table", "full_name": s.full_name}),
+    "changeAccess": lambda s: Ask(
+        {"securable_type": "table", "full_name": s.full_name}, body={"owner": f"{s.catalog}_ada"}
+    ),
+    "can": lambda s: Ask(
+        {"securable_type": "table", "full_name": s.full_name},
+        {"privilege": "SELECT", "principal": f"{s.catalog}_ada"},
+    ),
+    "whoAmI": lambda s: Ask(),
+    "createIdentity": lambda s: Ask(body={"name": f"{s.catalog}_new", "kind": "group"}),
+    "listIdentities": lambda s: Ask(),
+    "removeIdentity": lambda s: Ask({"name": f"{s.catalog}_bob"}),
+    "listMembers": lambda s: Ask({"group": f"{s.catalog}_crew"}),
+    "addMember": lambda s: Ask({"group": f"{s.catalog}_crew", "member": f"{s.catalog}_bob"}),
+    "removeMember": lambda s: Ask({"group": f"{s.catalog}_crew", "member": f"{s.catalog}_ada"}),
+    "createToken": lambda s: Ask(body={"principal": f"{s.catalog}_ada"}),
+    "listTokens": lambda s: Ask(query={"principal": f"{s.catalog}_ada"}),
+    "revokeToken": lambda s: Ask({"id": s.token_id}),
     "readEvents": lambda s: Ask(query={"kind": "table.committed"}),
     "streamEvents": lambda s: Ask(query={"seconds_max": "1"}),
     "createSubscription": lambda s: Ask(body=_subscription(f"{s.catalog}_new")),
@@ -431,6 +493,12 @@ OWN_CASES: dict[Pair, Case] = {
         but("getTimeline", path=lambda s: {"full_name": f"{s.catalog}.{s.schema}.parquet"})
     ),
     ("getTimeline", errors.NoSuchTable): Case(but("getTimeline", path={"full_name": "main.default.absent"})),
+    ("readAudit", errors.InvalidRequest): Case(but("readAudit", query={"max_results": 100_000})),
+    ("verifyTable", errors.InvalidRequest): Case(but("verifyTable", query={"max_results": 100_000})),
+    ("verifyTable", errors.UnsupportedTableFormat): Case(
+        but("verifyTable", path=lambda s: {"full_name": f"{s.catalog}.{s.schema}.parquet"})
+    ),
+    ("verifyTable", errors.NoSuchTable): Case(but("verifyTable", path={"full_name": "main.default.absent"})),
     ("stageTable", errors.InvalidRequest): Case(but("stageTable", body={"name": "a.b"})),
     ("stageTable", errors.NoSuchCatalog): Case(but("stageTable", body={"catalog_name": "absent"})),
     ("stageTable", errors.NoSuchSchema): Case(but("stageTable", body={"schema_name": "absent"})),
@@ -499,7 +567,7 @@ OWN_CASES: dict[Pair, Case] = {
     ),
     **{
         (name, error): Case(but(name, path=path))
-        for name in ("getPermissions", "updatePermissions")
+        for name in ("getPermissions", "updatePermissions", "getAccess", "changeAccess")
         for error, path in (
             (errors.InvalidRequest, {"securable_type": "volume"}),
             (errors.NoSuchCatalog, {"securable_type": "catalog", "full_name": "absent"}),
@@ -541,12 +609,36 @@ OWN_CASES: dict[Pair, Case] = {
     ("adoptTable", errors.OutcomeUnknown): Case(SOUND["adoptTable"], "forgetful"),
     ("releaseTable", errors.InvalidRequest): Case(but("releaseTable", path={"full_name": "no_table"})),
     ("releaseTable", errors.OutcomeUnknown): Case(SOUND["releaseTable"], "forgetful"),
+    ("registerOwnedTable", errors.InvalidRequest): Case(but("registerOwnedTable", body={"version": 7})),
+    ("registerOwnedTable", errors.NoSuchCatalog): Case(but("registerOwnedTable", body={"schema": "absent.s"})),
+    ("registerOwnedTable", errors.NoSuchSchema): Case(
+        but("registerOwnedTable", body=lambda s: {"schema": f"{s.catalog}.absent"})
+    ),
+    ("commitOwned", errors.InvalidRequest): Case(but("commitOwned", body={"file_name": "x.json"})),
+    ("commitOwned", errors.CommitVersionConflict): Case(but("commitOwned", body=_renumbered(1))),
+    ("commitOwned", errors.CommitVersionGap): Case(but("commitOwned", body=_renumbered(7))),
+    ("commitOwned", errors.BacklogFull): Case(SOUND["commitOwned"], "narrow"),
+    ("commitOwned", errors.OutcomeUnknown): Case(SOUND["commitOwned"], "forgetful"),
+    ("getOwnedCommits", errors.InvalidRequest): Case(but("getOwnedCommits", query={"start_version": "-1"})),
+    ("publishOwned", errors.InvalidRequest): Case(but("publishOwned", body={"version": 9})),
+    **{
+        (name, errors.NoSuchTable): Case(but(name, path={"table_id": NO_ID}))
+        for name in ("commitOwned", "getOwnedCommits", "publishOwned")
+    },
     ("allowAdoption", errors.InvalidRequest): Case(but("allowAdoption", body={"location": "no place"})),
     ("disallowAdoption", errors.InvalidRequest): Case(but("disallowAdoption", query={"location": "no place"})),
     ("disallowAdoption", errors.NotFound): Case(but("disallowAdoption", query={"location": "file:///absent"})),
     **{
         (name, errors.NoSuchTable): Case(but(name, path=lambda s: {"full_name": f"{s.catalog}.s.absent"}))
-        for name in ("getTableCommits", "commitInline", "releaseTable")
+        for name in ("getTableCommits", "commitInline", "releaseTable", "getPolicies", "changePolicies")
+    },
+    **{
+        (name, errors.InvalidRequest): Case(but(name, path={"full_name": "no_table"}))
+        for name in ("getPolicies", "changePolicies")
+    },
+    **{
+        (name, errors.UnsupportedTableFormat): Case(but(name, path=lambda s: {"full_name": f"{s.catalog}.s.parquet"}))
+        for name in ("getPolicies", "changePolicies")
     },
     ("getTableCommits", errors.UnsupportedTableFormat): Case(
         but("getTableCommits", path=lambda s: {"full_name": f"{s.catalog}.s.parquet"})
@@ -568,6 +660,30 @@ OWN_CASES: dict[Pair, Case] = {
             "discardDeadLetters",
         )
     },
+    ("createIdentity", errors.InvalidRequest): Case(but("createIdentity", body={"name": "a b"})),
+    ("createIdentity", errors.IdentityAlreadyExists): Case(
+        but("createIdentity", body=lambda s: {"name": f"{s.catalog}_ada"})
+    ),
+    ("createIdentity", errors.BacklogFull): Case(SOUND["createIdentity"], "narrow"),
+    ("listIdentities", errors.InvalidRequest): Case(but("listIdentities", query={"page_token": "!"})),
+    ("removeIdentity", errors.NoSuchIdentity): Case(but("removeIdentity", path={"name": "absent"})),
+    **{
+        (name, errors.InvalidRequest): Case(but(name, path=lambda s: {"group": f"{s.catalog}_ada"}))
+        for name in ("listMembers", "addMember", "removeMember")
+    },
+    **{
+        (name, errors.NoSuchIdentity): Case(but(name, path={"group": "absent"}))
+        for name in ("listMembers", "addMember", "removeMember")
+    },
+    ("removeMember", errors.NotFound): Case(but("removeMember", path={"member": "absent"})),
+    ("createToken", errors.InvalidRequest): Case(but("createToken", body={"lifetime_seconds": 0})),
+    ("createToken", errors.NoSuchIdentity): Case(but("createToken", body={"principal": "absent"})),
+    ("createToken", errors.BacklogFull): Case(SOUND["createToken"], "narrow"),
+    ("listTokens", errors.NoSuchIdentity): Case(but("listTokens", query={"principal": "absent"})),
+    ("revokeToken", errors.NoSuchToken): Case(but("revokeToken", path={"id": "absent"})),
+    ("can", errors.InvalidRequest): Case(but("can", path={"securable_type": "volume"})),
+    ("can", errors.NoSuchIdentity): Case(but("can", query={"principal": "absent"})),
+    ("changeAccess", errors.NoSuchIdentity): Case(but("changeAccess", body={"owner": "absent"})),
     ("updatePermissions", errors.BacklogFull): Case(SOUND["updatePermissions"], "narrow"),
     # A commit alone would be one whose outcome is unknown; the report makes the server read first.
     ("updateTable", errors.Unavailable): Case(
@@ -582,7 +698,8 @@ def _shared_cases(endpoint: Endpoint) -> Iterator[tuple[Pair, Case]]:
     """The cases that look alike for every endpoint: what is wrong lies outside of its request, or in its bytes."""
     sound = SOUND[endpoint.name]
     yield (endpoint.name, errors.NotAuthenticated), Case(sound, token=None)
-    yield (endpoint.name, errors.PermissionDenied), Case(sound, "guarded", token="stranger")
+    if not endpoint.for_everybody:
+        yield (endpoint.name, errors.PermissionDenied), Case(sound, "guarded", token="stranger")
     yield (endpoint.name, errors.TooManyRequests), Case(sound, "crowded")
     yield (endpoint.name, errors.Unavailable), Case(sound, "broken")
     yield (endpoint.name, errors.InternalFailure), Case(sound, "defective")
@@ -608,7 +725,7 @@ CASES: dict[Pair, Case] = {
 class Callers:
     """The admin, a colleague with the same rights, and a stranger with none."""
 
-    def authenticate(self, authorization: str | None) -> Principal:
+    async def authenticate(self, authorization: str | None) -> Principal:
         match authorization:
             case "Bearer admin":
                 return ADMIN
@@ -645,7 +762,7 @@ class Forgetful:
     async def ratify(self, proposal: Proposal) -> Decision:
         raise errors.OutcomeUnknown(f"The database failed on {proposal.name}. Send it again unchanged.")
 
-    async def write(self, work: Any) -> Any:
+    async def write(self, work: Any, **options: Any) -> Any:
         raise errors.OutcomeUnknown("The database failed. Send it again unchanged.")
 
 
@@ -719,7 +836,8 @@ def places(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> I
 def special_apps(settings: Settings) -> dict[str, App]:
     """Applications on the database of the plain server."""
     guarded = build_server(settings, authenticator=Callers())
-    narrow = replace(settings, staging_tables_max=1, unpublished_commits_max=1, grants_max=1, subscriptions_max=1)
+    bounds = {"staging_tables_max": 1, "unpublished_commits_max": 1, "grants_max": 1, "subscriptions_max": 1}
+    narrow = replace(settings, **bounds, identities_max=1, tokens_max=1)
     crowded = replace(settings, requests_in_flight_max=1)
     return {
         "guarded": guarded.app,
@@ -798,7 +916,7 @@ def check_error(response: httpx.Response, endpoint: Endpoint, error: type[errors
         assert response.content == b""
         return
     body = response.json()
-    tells_who_won = endpoint.face is DELTA or endpoint.name == "commitInline"
+    tells_who_won = endpoint.face is DELTA or endpoint.name in {"commitInline", "commitOwned"}
     lost = tells_who_won and issubclass(error, errors.CommitVersionConflict)
     assert (body.pop("conflict", None) is not None) == lost
     message = body["error"].pop("message") if endpoint.face is DELTA else body.pop("message")

@@ -106,7 +106,7 @@ ADDED = [{"add": {"path": f"{n}.parquet", "dataChange": True, "stats": '{"numRec
         ({"operation": "MERGE"}, ADDED, {"operation": "MERGE", "rows": 21, "files_added": 3, "files_removed": 0}),
         (
             {"operation": 5, "operationMetrics": []},
-            [{"add": {"path": "x"}}, ["odd"]],
+            [{"add": {"path": "x", "stats": "odd"}}],
             {"files_added": 1, "files_removed": 0},
         ),
     ],

@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.lake import Lake
@@ -50,6 +52,29 @@ def test_followed_events_come_as_they_happen_until_the_reader_has_enough(
             assert json.loads(following.stdout.readline())["version"] == version
         following.send_signal(signal.SIGINT)
         assert following.wait(timeout=30) == 0
+
+
+def test_followed_events_go_on_after_a_server_that_was_away_without_a_gap(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "home").start()
+    server.port = httpx.URL(server.url).port or 0
+    with server.lake() as lake:
+        table = lake.new_table("t")
+        table.commit(1)
+    command = [sys.executable, "-m", "tidegate", "events", "--follow", "--json", "--kind", "table.committed"]
+    environ = {**os.environ, "TIDEGATE_URI": server.url, "TIDEGATE_TOKEN": server.token, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as following:
+        assert following.stdout is not None
+        assert json.loads(following.stdout.readline())["version"] == 1
+        server.kill()
+        server.start()
+        with server.lake() as lake:
+            table.lake = lake
+            for version in (2, 3):
+                assert table.commit(version).status_code == 200
+        assert [json.loads(following.stdout.readline())["version"] for _ in range(2)] == [2, 3]
+        following.send_signal(signal.SIGINT)
+        assert following.wait(timeout=30) == 0
+    assert server.stop() == 0
 
 
 @pytest.mark.parametrize(

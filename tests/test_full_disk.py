@@ -35,8 +35,13 @@ def room(server: ServerProcess, bytes_max: int) -> Iterator[None]:
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, unlimited)
 
 
-def large_commit(bytes_min: int) -> bytes:
-    info = {"inCommitTimestamp": 0, "txnId": str(uuid.uuid4()), "operation": "WRITE", "userMetadata": "x" * bytes_min}
+def large_commit(bytes_min: int, *, timestamp: int) -> bytes:
+    info = {
+        "inCommitTimestamp": timestamp,
+        "txnId": str(uuid.uuid4()),
+        "operation": "WRITE",
+        "userMetadata": "x" * bytes_min,
+    }
     return json.dumps({"commitInfo": info}).encode() + b"\n"
 
 
@@ -46,9 +51,10 @@ def test_a_disk_that_fills_up_leaves_no_torn_file_in_the_log_and_holds_up_no_oth
     server = ServerProcess(tmp_path / "home", database_url, {"publish_after_ms": "50"}).start()
     with server.lake() as lake:
         table, other = lake.new_table("t"), lake.new_table("other")
-        content = large_commit(2 * ROOM_BYTES)
+        timestamp = table.timestamp + 1
+        content = large_commit(2 * ROOM_BYTES, timestamp=timestamp)
         with room(server, ROOM_BYTES):
-            commit = table.stage_commit(1, content=content)
+            commit = table.stage_commit(1, timestamp=timestamp, content=content)
             assert table.update(add_commit(commit)).status_code == 200
             wait_until(lambda: any("File too large" in line for line in server.log), "the log says what is wrong")
             assert other.commit(1).status_code == 200
@@ -67,8 +73,9 @@ def test_what_comes_before_a_commit_without_room_is_published_and_what_comes_aft
         table, contents = lake.new_table("t"), dict[int, bytes]()
         with room(server, ROOM_BYTES):
             for version in range(1, 13):
-                contents[version] = large_commit(2 * ROOM_BYTES if version == 3 else 10)
-                commit = table.stage_commit(version, content=contents[version])
+                timestamp = table.timestamp + version
+                contents[version] = large_commit(2 * ROOM_BYTES if version == 3 else 10, timestamp=timestamp)
+                commit = table.stage_commit(version, timestamp=timestamp, content=contents[version])
                 assert table.update(add_commit(commit)).status_code == 200
             wait_until(lambda: any("File too large" in line for line in server.log), "the log says what is wrong")
             wait_until(lambda: len(list(table.log.glob("[0-9]*.json"))) == 3, "two are published next to version 0")

@@ -172,13 +172,13 @@ def test_a_taken_version_is_a_conflict_that_tells_who_won(inline: Inline) -> Non
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        ("", "first line"),
+        ("", "Line 1 of the content is not a commitInfo"),
         ("{}\n", "single Delta action"),
         ("not json\n", "Line 1 of the content is not JSON"),
-        ('{"add":{"path":"a"}}\n', "first line of the content is not a commitInfo"),
-        (content(txn="11111111-2222-3333-4444-555555555555") + content(), "two commitInfo"),
+        ('{"add":{"path":"a"}}\n', "Line 1 of the content is not a commitInfo"),
+        (content(txn="11111111-2222-3333-4444-555555555555") + content(), "is a second commitInfo"),
         (content(txn="no uuid"), "no txnId"),
-        (content(inCommitTimestamp="soon"), "no inCommitTimestamp"),
+        (content(inCommitTimestamp="soon"), "commitInfo.inCommitTimestamp, is missing or no number"),
         (content(inCommitTimestamp=-5), "positive"),
         (content(timestamp=1), "must rise"),
         (content() + line({"sidecar": {}}), "no action that a commit may have"),
@@ -215,6 +215,31 @@ def test_what_only_python_takes_for_json_is_refused(inline: Inline, second: str,
     assert refused.status_code == 400, refused.text
     assert "Line 2 of the content is not JSON" in refused.json()["message"]
     assert inline.kept()["latest_version"] == 0
+
+
+@pytest.mark.parametrize(
+    ("action", "field"),
+    [
+        (add("../other/a.parquet"), "add.path"),
+        (add("day=1/%2e%2E/../a.parquet"), "add.path"),
+        (add("..%2fother%2fa.parquet"), "add.path"),
+        (add("/etc/passwd"), "add.path"),
+        (add("file:///etc/passwd"), "add.path"),
+        (add(""), "add.path"),
+        ({"add": {"dataChange": True}}, "add.path"),
+        (add("a", deletionVector={"storageType": "p", "pathOrInlineDv": "file:///dv"}), "deletionVector"),
+    ],
+)
+@pytest.mark.parametrize("told", [{"version": 1}, {"metadata_version": 0}], ids=["versioned", "open"])
+def test_a_file_outside_of_the_table_is_refused(
+    inline: Inline, action: dict[str, Any], field: str, told: dict[str, int]
+) -> None:
+    refused = inline.commit(content(add("a.parquet"), action), **told)
+    assert refused.status_code == 400, refused.text
+    message = refused.json()["message"]
+    assert message.startswith("Line 3 of the content ")
+    assert field in message
+    assert inline.loaded()["latest-table-version"] == 0
 
 
 def test_a_content_that_is_too_large_is_refused_by_a_code_of_its_own(inline: Inline) -> None:

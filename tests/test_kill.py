@@ -83,10 +83,11 @@ class Writer:
     def prepare(self, loaded: dict[str, Any]) -> Sent:
         version = loaded["latest-table-version"] + 1
         newest = max([c["timestamp"] for c in loaded["commits"]], default=self.table.timestamp)
-        commit = self.table.stage_commit(version, timestamp=max(newest + 1, int(time.time() * 1000)))
-        carried = {"action": "set-properties", "updates": {VERSION_PROPERTY: str(version)}}
-        actions = [add_commit(commit), *([carried] if version % CARRY_EVERY == 0 else [])]
-        return Sent(commit, self.table.request(*actions))
+        stamp = {"action": "set-properties", "updates": {VERSION_PROPERTY: str(version)}}
+        carried = [stamp] if version % CARRY_EVERY == 0 else []
+        timestamp = max(newest + 1, int(time.time() * 1000))
+        commit = self.table.stage_commit(version, *carried, timestamp=timestamp)
+        return Sent(commit, self.table.request(add_commit(commit), *carried))
 
 
 @dataclass

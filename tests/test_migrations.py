@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 import sqlalchemy as sa
@@ -58,6 +59,22 @@ def test_several_that_migrate_at_once_take_turns(database_url: str) -> None:
             done.result(timeout=120)
     with writing_engine(parse_url(database_url)).begin() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_a_new_sqlite_database_can_be_opened_by_several_at_once(tmp_path: Path) -> None:
+    def open_together(url: sa.URL, gate: Barrier) -> None:
+        engine = writing_engine(url)
+        gate.wait(timeout=60)
+        with engine.begin() as connection:
+            connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS opened (x INTEGER)")
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        engine.dispose()
+
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(60):
+            url, gate = parse_url(f"sqlite:///{tmp_path}/{number}.db"), Barrier(8)
+            for done in [pool.submit(open_together, url, gate) for _ in range(8)]:
+                done.result(timeout=120)
 
 
 def test_a_newer_schema_is_refused_and_left_alone(database_url: str, tmp_path: Path) -> None:

@@ -161,20 +161,21 @@ def test_a_grant_that_makes_no_sense_is_refused(
     assert message in refused.json()["message"]
 
 
-def test_a_grant_opens_nothing_and_taking_it_away_closes_nothing(
-    server: ServerProcess, http: httpx.Client, named: dict[str, str]
+def test_a_grant_opens_at_once_and_taking_it_away_closes_at_once(
+    server: ServerProcess, http: httpx.Client, named: dict[str, str], unique: str
 ) -> None:
-    """Until rights are checked, the token is the only key; the API's own description says so."""
-    assert (
-        change(http, "table", named["table"], grant("ada", "SELECT"), grant("admin", remove=("SELECT",))).status_code
-        == 200
-    )
-    with httpx.Client(base_url=server.url, headers={"Authorization": "Bearer ada"}) as ada:
-        assert error_of(ada.get(f"{UNITY}/tables/{named['table']}")) == (401, "UNAUTHENTICATED")
-    assert http.get(f"{UNITY}/tables/{named['table']}").status_code == 200
-    described = http.get("/openapi.json").json()["paths"][f"{UNITY}/permissions/{{securable_type}}/{{full_name}}"]
-    for method in ("get", "patch"):
-        assert "Kept and shown only" in described[method]["summary"]
+    ada = f"{unique}_ada"
+    assert http.post("/api/tidegate/v1/identities", json={"name": ada}).status_code == 200
+    token = http.post("/api/tidegate/v1/tokens", json={"principal": ada}).json()["token"]
+    table = f"{UNITY}/tables/{named['table']}"
+    with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}, timeout=60) as hers:
+        assert error_of(hers.get(table)) == (404, "CATALOG_DOES_NOT_EXIST")
+        for kind, privilege in (("catalog", "USE CATALOG"), ("schema", "USE SCHEMA"), ("table", "SELECT")):
+            assert change(http, kind, named[kind], grant(ada, privilege)).status_code == 200
+        assert hers.get(table).status_code == 200
+        assert change(http, "table", named["table"], grant(ada, remove=("SELECT",))).status_code == 200
+        assert error_of(hers.get(table)) == (404, "TABLE_DOES_NOT_EXIST")
+    assert http.get(table).status_code == 200, "the admin may do everything"
 
 
 @pytest.fixture(scope="module")

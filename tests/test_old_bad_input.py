@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.lake import UNITY, error_of
-from tests.old_lake import FIELDS, OldLake, OldTable, column_infos
+from tests.old_lake import FIELDS, OldLake, OldTable, column_infos, metadata_action
 from tests.test_bad_input import (
     BAD_NAMES,
     NOT_THE_JSON_WE_NEED,
@@ -69,7 +69,9 @@ def _commit(yard: Yard) -> tuple[str, str, dict[str, Any]]:
         "properties": properties,
         "created_time": 1,
     }
-    body = {**table.identity, "commit_info": table.stage_commit(1), "latest_published_version": 0, "metadata": metadata}
+    said = {"metaData": metadata_action(FIELDS, properties, ("day",), "d")}
+    info = table.stage_commit(1, said)
+    body = {**table.identity, "commit_info": info, "latest_published_version": 0, "metadata": metadata}
     return "POST", f"{UNITY}/delta/commit", body
 
 

@@ -95,7 +95,7 @@ def test_a_version_that_another_commit_has_is_a_conflict_and_a_gap_is_not_one(ta
         ({"version": 0}, "version is 1 or higher"),
         ({"version": -1}, "version is 1 or higher"),
         ({"timestamp": 0}, "is positive"),
-        ({"timestamp": 1}, "must rise"),
+        ({"timestamp": 1}, "but 1 is proposed"),
         ({"file_size": 0}, "is positive"),
         ({"file_modification_timestamp": -5}, "is positive"),
         ({"file_name": ""}, "cannot be the staged file"),
@@ -325,17 +325,19 @@ def test_a_backlog_at_its_bound_tells_the_client_to_publish(small_pages: ServerP
 # The staged file
 
 
-def test_a_staged_file_that_is_not_there_says_nothing(table: OldTable) -> None:
-    """As in Delta REST v1.0, where the catalog never reads it."""
+def test_a_staged_file_that_is_not_there_is_refused_unless_requests_are_trusted(table: OldTable) -> None:
     info = table.stage_commit(1)
     (table.files.log / "_staged_commits" / info["file_name"]).unlink()
-    assert table.write(commit_info=info).status_code == 200
+    refused = table.write(commit_info=info)
+    assert error_of(refused) == INVALID
+    assert "is not there. Write it before you propose it." in refused.json()["message"]
+    assert table.trusted().write(commit_info=info).status_code == 200
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"PAR1", "Line 1 of the staged commit is not JSON"),
+        (b"PAR1", "Line 2 of the staged commit is not JSON"),
         (b'{"protocol":{}}\n', "The staged commit is not sound"),
         (b'{"metaData":{"schemaString":"{"}}\n', "The schema in the staged commit is not JSON"),
         (b'{"metaData":{"schemaString":"{\\"type\\":\\"struct\\",\\"fields\\":[]}"}}\n', "has no columns"),
@@ -347,8 +349,9 @@ def test_a_staged_file_that_is_not_there_says_nothing(table: OldTable) -> None:
 )
 def test_a_staged_file_that_cannot_be_read_is_refused(table: OldTable, content: bytes, message: str) -> None:
     info = table.stage_commit(1)
-    (table.files.log / "_staged_commits" / info["file_name"]).write_bytes(content)
-    refused = table.write(commit_info=info)
+    with (table.files.log / "_staged_commits" / info["file_name"]).open("ab") as file:
+        file.write(content)
+    refused = table.write(commit_info={**info, "file_size": info["file_size"] + len(content)})
     assert error_of(refused) == INVALID
     assert message in refused.json()["message"]
     assert table.versions() == ([], 0)

@@ -55,6 +55,7 @@ def shown(table: OldTable) -> dict[str, Any]:
 
 def test_everything_that_a_commit_states_becomes_the_tables_metadata(table: OldTable) -> None:
     """As in the specification's example; the staged file says nothing of it."""
+    table = table.trusted()
     desired = {
         "id": "12345678-1234-5678-1234-567812345678",
         "name": "my_table",
@@ -84,6 +85,7 @@ def test_everything_that_a_commit_states_becomes_the_tables_metadata(table: OldT
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["as specified", "as shipped"])
 def test_properties_and_schema_may_come_as_clients_wrap_them(table: OldTable, wrapped: bool) -> None:
+    table = table.trusted()
     properties, columns = configuration(table, port="A"), column_infos(WIDER)
     desired: dict[str, Any] = {"properties": properties, "schema": columns}
     if wrapped:
@@ -94,6 +96,7 @@ def test_properties_and_schema_may_come_as_clients_wrap_them(table: OldTable, wr
 
 
 def test_a_property_that_is_called_properties_is_just_a_property(table: OldTable) -> None:
+    table = table.trusted()
     properties = configuration(table, properties="text")
     assert table.commit(1, metadata={"properties": properties}).status_code == 200
     assert shown(table)["properties"]["properties"] == "text"
@@ -143,12 +146,14 @@ def test_a_comment_that_the_file_no_longer_has_is_cleared(table: OldTable) -> No
 def test_a_description_that_is_not_sent_stays_and_null_clears_it(
     table: OldTable, sent: dict[str, Any], comment: str | None
 ) -> None:
+    table = table.trusted()
     desired = {**sent, "properties": configuration(table)}
     assert table.commit(1, metadata=desired).status_code == 200
     assert shown(table)["comment"] == comment
 
 
 def test_clustering_columns_may_be_stated_as_a_property(table: OldTable) -> None:
+    table = table.trusted()
     properties = configuration(table, clusteringColumns='[["id"],["day"]]')
     assert table.commit(1, metadata={"properties": properties}).status_code == 200
     assert json.loads(shown(table)["properties"]["delta.clusteringColumns"]) == [["id"], ["day"]]
@@ -168,6 +173,7 @@ def test_properties_that_were_shown_may_be_sent_back(table: OldTable) -> None:
 
 
 def test_what_lives_only_in_the_catalog_outlives_a_client_that_does_not_know_it(table: OldTable) -> None:
+    table = table.trusted()
     assert table.files.update(set_properties(steward="ada")).status_code == 200
     assert table.commit(1, metadata={"properties": configuration(table)}).status_code == 200
     assert shown(table)["properties"]["steward"] == "ada"

@@ -152,8 +152,17 @@ def test_the_command_of_an_environment_with_the_extra_runs(serving: ServerProces
     assert ended.stdout == f"{__version__}\n"
 
 
+def test_a_server_starts_without_what_only_some_of_its_work_needs() -> None:
+    late = ["alembic", "httpx", "jwt", "psycopg", "pyarrow", "pyspark", "tidegate.client"]
+    program = f"import sys, tidegate.cli.serve; print([name for name in {late} if name in sys.modules])"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert ended.stdout.strip() == "[]", ended.stderr
+
+
 def test_the_packages_of_the_server_are_those_of_its_extra() -> None:
-    assert {plain(one) for one in PROJECT["optional-dependencies"]["server"]} == SERVER_PACKAGES
+    by_other_names = {"pyjwt": "jwt"}
+    packages = {plain(one) for one in PROJECT["optional-dependencies"]["server"]}
+    assert {by_other_names.get(name, name) for name in packages} == SERVER_PACKAGES
 
 
 def test_the_extra_all_has_every_extra() -> None:
@@ -165,7 +174,7 @@ def test_the_extra_all_has_every_extra() -> None:
 def test_every_package_that_is_imported_is_declared() -> None:
     extras = PROJECT["optional-dependencies"].values()
     declared = {plain(one) for extra in (PROJECT["dependencies"], *extras) for one in extra}
-    declared |= {"opentelemetry", "py4j"}  # By other names: opentelemetry-sdk, and a part of PySpark.
+    declared |= {"opentelemetry", "py4j", "jwt"}  # By other names: opentelemetry-sdk, a part of PySpark, and PyJWT.
     imported = {name for path in (ROOT / "src").rglob("*.py") for name in imports_of(path)}
     assert BASE | SERVER_PACKAGES - {"uvloop"} <= imported
     assert imported - declared - set(sys.stdlib_module_names) == set()

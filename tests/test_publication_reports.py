@@ -173,7 +173,7 @@ def test_a_commit_larger_than_what_the_server_reads_at_once_is_verified_all_the_
     """The limit is on what the server holds in memory; writers must still be able to commit and to report."""
     limit = 16 * 1024
     with server_with(tmp_path, commit_bytes_max=limit) as lake:
-        table = lake.new_table(unique)
+        table = lake.new_table(unique).trusted()
         large = table.stage_commit(1, content=b'{"commitInfo":{}}\n' + b" " * limit)
         assert table.update(add_commit(large)).status_code == 200
         table.staged[1] = large["file-name"]
@@ -323,3 +323,12 @@ def test_staging_tables_of_a_deleted_schema_do_not_fill_the_backlog_for_ever(tmp
         assert lake.http.delete(f"{UNITY}/schemas/main.{unique}?force=true").status_code == 200
         response = lake.stage(unique)
         assert response.status_code == 200, response.text
+
+
+def test_a_report_under_the_name_of_another_table_looks_at_nobodys_files(lake: Lake, unique: str) -> None:
+    named, meant = lake.new_table(unique), lake.new_table(f"{unique}_other")
+    commit_up_to(meant, 1)
+    published_file(meant, 1).write_text("something else\n")
+    assert lake.update(named.name, meant.request(report(1))).status_code >= 400
+    events = lake.http.get("/api/tidegate/v1/events", params={"table": f"main.default.{meant.name}"}).json()["events"]
+    assert [event["kind"] for event in events] == ["table.created", "table.committed"]

@@ -15,15 +15,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.conftest import DATABASES
-from tests.lake import Lake, LakeTable
+from tests.lake import Lake, LakeTable, report
 from tests.postgres import PostgresServer
 from tests.servers import PUBLISHING, ServerProcess
 from tests.waiting import PATIENCE_SECONDS, wait_until
 from tidegate.domain.log_files import COPY_SUFFIX
 from tidegate.steps import STEPS
+from tidegate.worker.publisher import TABLES_AT_ONCE
 
 PUBLISH_STEPS = [step for step in STEPS if step.startswith("publish.")]
 SOON = {**PUBLISHING, "publish_after_ms": "50"}
@@ -154,7 +156,7 @@ def test_a_published_file_with_other_bytes_raises_an_alarm_and_the_ratified_comm
 def test_a_staged_file_that_is_not_what_was_ratified_raises_an_alarm_and_nothing_is_invented(
     table: LakeTable, happened: str
 ) -> None:
-    commit = table.stage_commit(1)
+    commit = table.trusted().stage_commit(1)
     file = table.log / "_staged_commits" / commit["file-name"]
     kept = file.read_bytes()
     if happened == "gone":
@@ -227,15 +229,72 @@ def test_a_store_that_fails_or_loses_its_answer_delays_publishing_and_nothing_el
 
 def test_a_store_that_hangs_delays_publishing_and_nothing_else(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "home", settings=SOON)
-    with fault("publish.copied:hang:3"), running(server), server.lake() as lake:
+    with fault("publish.copied:hang:6"), running(server), server.lake() as lake:
         table = lake.new_table("t")
         commit_all(table, range(1, 2))
-        wait_until(lambda: any(file.name.endswith(COPY_SUFFIX) for file in table.log.iterdir()), "it hangs")
-        started = time.monotonic()
+        wait_until(lambda: has_copy(table), "it hangs")
         commit_all(table, range(2, 4))
         assert table.versions() == [3, 2, 1]
-        assert time.monotonic() - started < 2.5, "commits and loads wait for the store"
+        assert has_copy(table), "commits and loads wait for the store"
         assert_published(table, 3)
+
+
+def test_more_tables_with_hanging_stores_than_are_published_at_once_hold_up_no_other(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "home", settings=SOON)
+    hanging = TABLES_AT_ONCE + 1
+    with fault(f"publish.copied:hang:10:{hanging}"), running(server), server.lake() as lake:
+        tables = [lake.new_table(f"t{number}") for number in range(hanging)]
+        for table in tables:
+            commit_all(table, range(1, 2))
+        wait_until(lambda: sum(has_copy(table) for table in tables) >= TABLES_AT_ONCE, "they hang")
+        other = lake.new_table("other")
+        commit_all(other, range(1, 2))
+        wait_until(lambda: other.versions() == [], "the other one is published")
+        assert [table.versions() for table in tables] == [[1]] * hanging, "published when the others are"
+        for table in [*tables, other]:
+            assert_published(table, 1)
+
+
+def has_copy(table: LakeTable) -> bool:
+    return any(file.name.endswith(COPY_SUFFIX) for file in table.log.iterdir())
+
+
+def test_a_store_that_hangs_while_a_report_is_looked_at_holds_up_that_writer_alone(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "home", settings={"publishing": "off"})
+    with fault("report.started:hang:3"), running(server), server.lake() as lake, server.lake() as own:
+        table, other = lake.new_table("t"), lake.new_table("other")
+        commit_all(table, range(1, 2))
+        table.publish(1)
+        table.lake = own
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(table.commit, 2, report(1))
+            answered = 0
+            for version in range(1, 51):
+                commit_all(other, range(version, version + 1))
+                answered += not waiting.done()
+        assert answered > 3, "commits to other tables wait for the store"
+        assert waiting.result().status_code == 200
+        assert table.versions() == [2], "what was reported counts when the store answers late"
+
+
+def test_a_file_that_nobody_can_read_to_the_end_holds_up_no_reader_of_events_and_no_other_table(tmp_path: Path) -> None:
+    """A pipe without a writer: who opens it waits for ever, as with a store that hangs."""
+    with running(ServerProcess(tmp_path / "home", settings=SOON)) as server, server.lake() as lake:
+        table, other = lake.new_table("t"), lake.new_table("other")
+        commit = table.trusted().stage_commit(1)
+        file = table.log / "_staged_commits" / commit["file-name"]
+        file.unlink()
+        os.mkfifo(file)
+        assert table.update({"action": "add-commit", "commit": commit}).status_code == 200
+        commit_all(other, range(1, 2))
+        for _ in range(5):
+            asked = {"kind": "table.committed"}
+            told = lake.http.get("/api/tidegate/v1/events", params=asked).json()["events"]
+            assert [(event["table_id"], event["data"].get("operation")) for event in told] == [
+                (table.id, None),
+                (other.id, "WRITE"),
+            ]
+        assert_published(other, 1)
 
 
 # Servers that die, and servers that compete
@@ -261,6 +320,25 @@ def test_a_server_killed_at_any_step_loses_nothing(tmp_path: Path, database_url:
             assert published(table, version).read_bytes() == staged(table, version).read_bytes()
         commit_all(table, range(4, 5))
         wait_until(lambda: table.versions() == [], "and it goes on")
+
+
+def test_a_server_killed_while_it_looks_at_a_report_can_be_asked_again(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "home", settings={"publishing": "off"})
+    with fault("report.started:kill"):
+        server.start()
+    with server.lake() as lake:
+        table = lake.new_table("t")
+        commit_all(table, range(1, 2))
+        table.publish(1)
+        with pytest.raises(httpx.TransportError):
+            table.commit(2, report(1))
+    assert server.process is not None
+    assert server.process.wait(timeout=PATIENCE_SECONDS) == -9
+    with running(server), server.lake() as lake:
+        table.lake = lake
+        assert table.versions() == [1]
+        assert table.commit(2, report(1)).status_code == 200
+        assert table.versions() == [2]
 
 
 def test_two_servers_and_a_writer_publish_one_table_and_nobody_is_in_the_way(

@@ -208,9 +208,9 @@ def test_what_a_rule_is_against_is_never_put(table: LakeTable) -> None:
         "is not there": (add_commit(missing),),
         "bytes": (add_commit(longer),),
         "is proposed": (add_commit(later),),
-        "different properties": (unsaid, set_properties(team="sea")),
-        "different columns": (propose(table, 1, metadata_action(table, columns=["more"])),),
-        "different": (propose(table, 1, metadata_action(table, without=[COMMITS_PROPERTY])),),
+        "no such metaData": (unsaid, set_properties(team="sea")),
+        "metaData.schemaString, is not what": (propose(table, 1, metadata_action(table, columns=["more"])),),
+        "tidegate.commits']": (propose(table, 1, metadata_action(table, without=[COMMITS_PROPERTY])),),
     }
     for reason, updates in refused.items():
         answer = table.update(*updates)
@@ -316,6 +316,14 @@ def test_what_a_writer_puts_itself_is_learned_by_the_next_commit(table: LakeTabl
     put_next(table, 2)
     assert table.commit(3).status_code == 200, "it knew of 2, and the catalog did not"
     assert_whole(table, 3)
+
+
+def test_what_a_writer_puts_itself_is_learned_by_who_reads_with_one_question(table: LakeTable) -> None:
+    put_next(table, 1)
+    put_next(table, 2, metadata_action(table, columns=["height"]))
+    kept = Inline(table).kept()
+    assert (kept["latest_version"], kept["metadata_version"], kept["commits"]) == (2, 2, [])
+    assert_whole(table, 2)
 
 
 def test_the_doctor_does_not_hold_a_file_that_was_just_put_against_the_table(table: LakeTable) -> None:

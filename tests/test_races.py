@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any, TypeVar
@@ -61,6 +63,12 @@ class Track:
     newest: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @cached_property
+    def first(self) -> dict[str, Any]:
+        """The metaData of version 0. What is committed after it changes one property alone."""
+        lines = (self.table.log / f"{0:020}.json").read_text().splitlines()
+        return next(action["metaData"] for line in lines if "metaData" in (action := json.loads(line)))
+
     def acknowledge(self, commit: dict[str, Any]) -> None:
         with self.lock:
             assert commit["version"] not in self.acknowledged, "two clients were told that they have the same version"
@@ -91,12 +99,14 @@ class Racer:
                     self.publish_one()
 
     def win(self, track: Track) -> None:
-        table = track.seen_by(self.lake)
+        table, first = track.seen_by(self.lake), track.first
         for _ in range(self.tries_max):
             loaded = self.load(track)
-            commit = table.stage_commit(loaded["latest-table-version"] + 1, timestamp=next_timestamp(loaded))
-            version = commit["version"]
-            properties = {"action": "set-properties", "updates": {VERSION_PROPERTY: str(version)}}
+            version = loaded["latest-table-version"] + 1
+            updates = {VERSION_PROPERTY: str(version)}
+            said = {"metaData": {**first, "configuration": first["configuration"] | updates}}
+            commit = table.stage_commit(version, timestamp=next_timestamp(loaded), actions=[said])
+            properties = {"action": "set-properties", "updates": updates}
             # As a stock client does: what it believes to be published is reported with the next commit.
             reports = [report(version - 1)] if self.publishes else []
             answer = table.update(add_commit(commit), properties, *reports)

@@ -12,13 +12,14 @@ and a version is published before it is reported, as the client does it.
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from tests.lake import UNITY, Draft, file_name
+from tests.lake import UNITY, Draft, Lake, LakeTable, file_name
 
 RECORDED = Path(__file__).parent / "data" / "stock_client_requests.jsonl"
 REPLACED = "REPLACE of a commented table"
@@ -34,17 +35,22 @@ class ReplayedTable:
     latest: int = 0
     staged: dict[int, bytes] = field(default_factory=dict)
 
-    def stage(self, commit: dict[str, Any]) -> dict[str, Any]:
-        """The recorded commit as the next version of our table, its file written with the recorded size."""
+    def stage(self, commit: dict[str, Any], said: list[dict[str, Any]]) -> dict[str, Any]:
+        """The recorded commit as the next version of our table; its file says what the request says, and has the
+        recorded size if that is enough.
+        """
         version = self.latest + 1
-        uuid = commit["file-name"].split(".")[1]
-        name = file_name(version, uuid)
-        content = _commit_file(timestamp=commit["timestamp"], size=commit["file-size"])
+        name = file_name(version, commit["file-name"].split(".")[1])
+        content = _commit_file(said, timestamp=commit["timestamp"], size=commit["file-size"])
         folder = self.draft.log / "_staged_commits"
         folder.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
         self.staged[version] = content
-        return {**commit, "version": version, "file-name": name}
+        return {**commit, "version": version, "file-name": name, "file-size": len(content)}
+
+    @property
+    def name(self) -> str:
+        return self.draft.request["name"]
 
     def publish(self, version: int) -> None:
         if version > 0:
@@ -109,7 +115,9 @@ class Replay:
         assert line["request"]["requirements"] == [{"type": "assert-table-uuid", "uuid": table.recorded_id}]
         updates = {update["action"]: update for update in line["request"]["updates"]}
         table.publish(table.latest)
-        updates["add-commit"] = {"action": "add-commit", "commit": table.stage(updates["add-commit"]["commit"])}
+        ours = LakeTable(Lake(self.http, self.catalog), table.name, table.draft.id, table.draft.location)
+        staged = table.stage(updates["add-commit"]["commit"], ours.said(*updates.values()))
+        updates["add-commit"] = {"action": "add-commit", "commit": staged}
         updates["set-latest-backfilled-version"] = {
             "action": "set-latest-backfilled-version",
             "latest-published-version": table.latest,
@@ -196,10 +204,9 @@ def _check_answer(response: httpx.Response, table: ReplayedTable, columns: Any, 
     assert answer["latest-table-version"] == table.latest
 
 
-def _commit_file(*, timestamp: int, size: int) -> bytes:
-    """A commit of exactly `size` bytes: the report is verified against the size that the request names."""
-    info = {"inCommitTimestamp": timestamp, "operation": "WRITE", "engineInfo": ""}
-    missing = size - len(json.dumps({"commitInfo": info})) - 1
-    assert missing >= 0
-    info["engineInfo"] = "x" * missing
-    return (json.dumps({"commitInfo": info}) + "\n").encode()
+def _commit_file(said: list[dict[str, Any]], *, timestamp: int, size: int) -> bytes:
+    """A commit of `size` bytes or more: the report is verified against the size that the request names."""
+    info = {"inCommitTimestamp": timestamp, "txnId": str(uuid.uuid4()), "operation": "WRITE", "engineInfo": ""}
+    lines = [{"commitInfo": info}, *said]
+    info["engineInfo"] = "x" * (size - sum(len(json.dumps(line)) + 1 for line in lines))
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.steps import STEPS
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -42,6 +44,13 @@ def test_every_page_that_a_page_links_to_is_there() -> None:
     for page in tracked("*.md"):
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page} links to {target}"
+
+
+def test_every_step_at_which_the_worst_can_happen_is_visited_by_a_test() -> None:
+    tests = "".join(path.read_text() for path in tracked("tests/*.py"))
+    families = set(re.findall(r"""(?:step\.startswith|steps_of)\("(\w+)\.?"\)""", tests))
+    unvisited = [step for step in STEPS if step.partition(".")[0] not in families and f'"{step}' not in tests]
+    assert unvisited == []
 
 
 def path_without(*programs: str, folder: Path) -> str:

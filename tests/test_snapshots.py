@@ -15,9 +15,10 @@ READERS = 4
 def write(table: LakeTable) -> None:
     """Every version stamps the metadata with its own number, and reports the one before it as published."""
     for version in range(1, VERSIONS + 1):
-        commit = table.stage_commit(version)
+        stamp = set_properties(stamp=str(version))
+        commit = table.stage_commit(version, stamp)
         table.staged[version] = commit["file-name"]
-        updates = [add_commit(commit), set_properties(stamp=str(version))]
+        updates = [add_commit(commit), stamp]
         if version % 3 == 0:
             for published in range(version - 3, version):
                 if published > 0:

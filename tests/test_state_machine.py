@@ -244,7 +244,7 @@ class Catalog(RuleBasedStateMachine):
 
     def propose_next(self, model: Model, *changes: Action, etag: str | None = None, reported: bool = False) -> None:
         """latest + 1: ratified, unless the backlog is full even after the report that comes with it."""
-        commit = model.table.stage_commit(model.latest + 1)
+        commit = model.table.stage_commit(model.latest + 1, *changes)
         actions = [add_commit(commit), *changes, *([report(model.latest)] if reported else [])]
         request = model.table.request(*actions, etag=etag)
         published = model.verified(model.latest) if reported else model.published
@@ -273,8 +273,9 @@ class Catalog(RuleBasedStateMachine):
         version = max(1, model.latest + 1 + distance)
         if version == model.latest + 1:
             version += 1
-        commit = add_commit(model.table.stage_commit(version))
-        request = model.table.request(commit, *([change] if change else []))
+        changes = [change] if change else []
+        commit = add_commit(model.table.stage_commit(version, *changes))
+        request = model.table.request(commit, *changes)
         answer = self.refused(model, request, VERSION_CONFLICT)
         assert f"version is {model.latest}." in answer.json()["error"]["message"]
         self.visited.add("conflict below" if version <= model.latest else "conflict above")
@@ -283,7 +284,7 @@ class Catalog(RuleBasedStateMachine):
     @rule(pick=picks, breach=breaches_of_contract)
     def commit_a_breach_of_contract(self, pick: int, breach: Action) -> None:
         model = self.pick(pick)
-        commit = add_commit(model.table.stage_commit(model.latest + 1))
+        commit = add_commit(model.table.stage_commit(model.latest + 1, breach))
         # A full backlog may be noticed first; either way nothing is stored.
         expected = (INVALID, BACKLOG_FULL) if model.backlog >= BACKLOG_MAX else (INVALID,)
         self.refused(model, model.table.request(commit, breach), *expected)

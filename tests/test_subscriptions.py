@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -107,8 +108,8 @@ def test_a_filter_lets_through_what_it_names(told: Lake, unique: str) -> None:
         subscribe(told.http, unique, webhook={"url": receiver.url}, **wanted)
         commit(table, 1)
         table.timestamp += 1
-        merge = b'{"commitInfo": {"operation": "MERGE"}}'
-        proposed = table.stage_commit(2, timestamp=table.timestamp, content=merge)
+        merge = {"commitInfo": {"inCommitTimestamp": table.timestamp, "txnId": "t", "operation": "MERGE"}}
+        proposed = table.stage_commit(2, timestamp=table.timestamp, content=json.dumps(merge).encode())
         assert table.update({"action": "add-commit", "commit": proposed}).status_code == 200
         commit(table, 3)
         last = told.http.get("/api/tidegate/v1/events").json()["last"]

@@ -23,6 +23,7 @@ from alembic import command
 from tests.lake import COLUMNS, Lake, LakeTable, add_commit, error_of, report, set_properties
 from tests.postgres import PostgresServer
 from tests.servers import ServerProcess
+from tests.waiting import wait_until
 from tidegate.auth.tokens import ADMIN
 from tidegate.compose import build_server
 from tidegate.db.database import SqlDatabase
@@ -428,6 +429,8 @@ def test_a_timeline_read_beside_a_writer_is_one_state(server: ServerProcess, tab
         for version in range(1, 40):
             assert table.commit(version, *([report(version - 1)] if version > 1 else [])).status_code == 200
             table.publish(version)
+            if version % 13 == 0:  # However fast the writer is, the reader meets it a few times.
+                wait_until(lambda version=version: bool(failures) or version in seen, "it is read")
     finally:
         done.set()
         reader.join()

@@ -170,8 +170,9 @@ def update_request(table: LakeTable, *updates: Any) -> Any:
     return model("DeltaUpdateTableRequest")(requirements=[uuid], updates=list(updates))
 
 
-def add_commit(table: LakeTable, version: int) -> Any:
-    commit = table.stage_commit(version)
+def add_commit(table: LakeTable, version: int, *others: Any) -> Any:
+    """The commit's file says what the other updates say."""
+    commit = table.stage_commit(version, *(other.to_dict() for other in others))
     table.staged[version] = commit["file-name"]
     return model("DeltaAddCommitUpdate")(action="add-commit", commit=model("DeltaCommit").from_dict(commit))
 
@@ -282,6 +283,28 @@ def test_the_client_commits_and_reports_publication(server: ServerProcess, lake:
     run_delta(server, story)
 
 
+def test_commits_that_come_with_a_conflict_do_not_disturb_the_client(
+    server: ServerProcess, lake: Lake, unique: str
+) -> None:
+    """It reads the error as it always did, leaves what comes beside it, and goes on at the next version."""
+
+    async def story(client: ApiClient) -> None:
+        table = await created_table(client, lake, unique)
+        for version in (1, 2, 3):
+            await update(client, table, add_commit(table, version))
+        with pytest.raises(ApiException) as raised:
+            await update(client, table, add_commit(table, 2))
+        error = raised.value.data.error
+        assert (raised.value.status, error.type.value, error.code) == (409, "CommitVersionConflictException", 409)
+        assert raised.value.data.to_dict().keys() == {"error"}
+        beside = json.loads(raised.value.body)["conflict"]
+        assert [commit["version"] for commit in beside["commits"]] == [2, 3]
+        answer = await update(client, table, add_commit(table, 4))
+        assert (versions(answer), answer.latest_table_version) == ([4, 3, 2, 1], 4)
+
+    run_delta(server, story)
+
+
 def test_the_client_reads_why_a_commit_was_refused(server: ServerProcess, lake: Lake, unique: str) -> None:
     async def story(client: ApiClient) -> None:
         table = await created_table(client, lake, unique)
@@ -314,15 +337,13 @@ def test_the_client_changes_metadata(server: ServerProcess, lake: Lake, unique: 
             reader_features=READER_FEATURES,
             writer_features=[*READER_FEATURES, "inCommitTimestamp", "rowTracking", "clustering", "appendOnly"],
         )
-        answer = await update(
-            client,
-            table,
-            add_commit(table, 1),
+        changes = [
             model("DeltaSetPropertiesUpdate")(action="set-properties", updates={"delta.appendOnly": "true"}),
             model("DeltaSetProtocolUpdate")(action="set-protocol", protocol=protocol),
             model("DeltaSetPartitionColumnsUpdate")(action="set-partition-columns", partition_columns=["name"]),
             model("DeltaSetDomainMetadataUpdate")(action="set-domain-metadata", updates=domains),
-        )
+        ]
+        answer = await update(client, table, add_commit(table, 1, *changes), *changes)
         properties = answer.metadata.properties
         assert properties["delta.appendOnly"] == "true"
         assert properties["delta.feature.appendOnly"] == "supported"

@@ -56,7 +56,7 @@ from unitycatalog.client.exceptions import (
 )
 
 from tests.lake import Lake, error_of
-from tests.old_lake import FIELDS, OldDraft, OldLake, OldTable, metadata_action
+from tests.old_lake import FIELDS, OldDraft, OldLake, OldTable, field, metadata_action
 from tests.servers import ServerProcess
 from tests.test_typed_client import connected, run_unity
 
@@ -261,13 +261,14 @@ def test_the_client_changes_metadata_with_a_commit(server: ServerProcess, old: O
             schema=ColumnInfos(columns=[*shown.columns, added]),
             properties=DeltaCommitMetadataProperties(properties={**(shown.properties or {}), "team": "sea"}),
         )
-        await DeltaCommitsApi(client).commit(proposal(table, 1, metadata=desired))
+        config = {"delta.enableInCommitTimestamps": "true", "io.unitycatalog.tableId": table.files.id}
+        wider = metadata_action([*FIELDS, field("height", "double")], {**config, "team": "sea"}, description="typed")
+        await DeltaCommitsApi(client).commit(proposal(table, 1, {"metaData": wider}, metadata=desired))
         after = await TablesApi(client).get_table(f"main.default.{unique}")
         assert (after.comment, (after.properties or {})["team"]) == ("typed", "sea")
         assert [column.name for column in after.columns or []] == ["id", "name", "day", "height"]
         assert (after.columns or [])[:3] == shown.columns
         # And as Spark does it: the schema is in the staged file alone.
-        config = {"delta.enableInCommitTimestamps": "true", "io.unitycatalog.tableId": table.files.id}
         action = {"metaData": metadata_action(FIELDS, config)}
         only = DeltaMetadata(properties=DeltaCommitMetadataProperties(properties=config))
         await DeltaCommitsApi(client).commit(proposal(table, 2, action, metadata=only))

@@ -44,7 +44,7 @@ def enabled_table(lake: Lake, name: str) -> LakeTable:
 
 def commit_with(table: LakeTable, version: int, *others: dict[str, Any], **changes: Any) -> httpx.Response:
     """Commits the version with its UniForm metadata."""
-    commit = add_commit(table.stage_commit(version), uniform=uniform(table.location, version, **changes))
+    commit = add_commit(table.stage_commit(version, *others), uniform=uniform(table.location, version, **changes))
     response = table.update(commit, *others)
     if response.status_code == 200:
         table.staged[version] = commit["commit"]["file-name"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 SERVER_PACKAGES = frozenset(
-    {"alembic", "httptools", "obstore", "psycopg", "rich", "sqlalchemy", "typer", "uvicorn", "uvloop"}
+    {"alembic", "httptools", "jwt", "obstore", "psycopg", "rich", "sqlalchemy", "typer", "uvicorn", "uvloop"}
 )
 """Those of the extra `server`."""
 

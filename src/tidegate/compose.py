@@ -9,35 +9,49 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tidegate.auth.rights import AdminsOnly
-from tidegate.auth.tokens import ADMIN, ANONYMOUS, AdminToken, Nobody, read_or_make_token
+from tidegate.auth.issuers import Issuer, read_issuers
+from tidegate.auth.rights import GrantedRights
+from tidegate.auth.tokens import ADMIN, ANONYMOUS, AdminToken, Nobody, Tokens, read_or_make_token
 from tidegate.credentials.local import LocalVendor
 from tidegate.db.database import SqlDatabase
 from tidegate.db.migrate import migrate
 from tidegate.delivery.functions import ThreadedFunctions, load_functions
 from tidegate.delivery.webhooks import HttpWebhooks
+from tidegate.domain.access_epoch import AccessEpoch
+from tidegate.domain.access_ports import Authenticator
 from tidegate.domain.errors import InvalidRequest, TidegateError
-from tidegate.domain.ports import Authenticator, UnitOfWork
+from tidegate.domain.ports import Database, UnitOfWork
 from tidegate.domain.ratification import Decision, Limits, Proposal
 from tidegate.domain.retention import HOUR_MS, Retentions, unhurried
 from tidegate.http.app import App
 from tidegate.http.delta.endpoints import ENDPOINTS as DELTA_ENDPOINTS
 from tidegate.http.delta.face import DELTA
 from tidegate.http.endpoints import Endpoint
+from tidegate.http.extensions.access import ENDPOINTS as ACCESS_ENDPOINTS
+from tidegate.http.extensions.access_tokens import ENDPOINTS as TOKEN_ENDPOINTS
+from tidegate.http.extensions.audit import ENDPOINTS as AUDIT_ENDPOINTS
+from tidegate.http.extensions.commit_owner import ENDPOINTS as COMMIT_OWNER_ENDPOINTS
 from tidegate.http.extensions.commits import ENDPOINTS as INLINE_COMMIT_ENDPOINTS
 from tidegate.http.extensions.doctor import ENDPOINTS as DOCTOR_ENDPOINTS
 from tidegate.http.extensions.dropped_tables import ENDPOINTS as DROPPED_TABLE_ENDPOINTS
 from tidegate.http.extensions.events import ENDPOINTS as EVENT_ENDPOINTS
 from tidegate.http.extensions.face import TIDEGATE
+from tidegate.http.extensions.identities import ENDPOINTS as IDENTITY_ENDPOINTS
 from tidegate.http.extensions.metrics import ENDPOINTS as METRICS_ENDPOINTS
+from tidegate.http.extensions.oauth import OAUTH, OAUTH_TOKEN
 from tidegate.http.extensions.ownership import ENDPOINTS as OWNERSHIP_ENDPOINTS
+from tidegate.http.extensions.policies import ENDPOINTS as POLICY_ENDPOINTS
 from tidegate.http.extensions.prometheus import BESIDES, METRICS
 from tidegate.http.extensions.status import ENDPOINTS as STATUS_ENDPOINTS
 from tidegate.http.extensions.subscriptions import ENDPOINTS as SUBSCRIPTION_ENDPOINTS
 from tidegate.http.extensions.timeline import ENDPOINTS as TIMELINE_ENDPOINTS
+from tidegate.http.extensions.verification import ENDPOINTS as VERIFICATION_ENDPOINTS
 from tidegate.http.faces import Face
+from tidegate.http.failed_logins import FailedLogins
 from tidegate.http.unity.catalogs import ENDPOINTS as CATALOG_ENDPOINTS
 from tidegate.http.unity.commits import ENDPOINTS as COMMIT_ENDPOINTS
 from tidegate.http.unity.credentials import ENDPOINTS as CREDENTIAL_ENDPOINTS
@@ -50,8 +64,9 @@ from tidegate.http.unity.workspace import ENDPOINTS as WORKSPACE_ENDPOINTS
 from tidegate.http.unity.workspace import WORKSPACE
 from tidegate.http.watch import Watch
 from tidegate.services.activity import TableCounts
+from tidegate.services.audit import Audit, record_of_write
 from tidegate.services.describe_commits import CommitDescriptions
-from tidegate.services.environment import DeliveryLimits, Environment
+from tidegate.services.environment import Access, DeliveryLimits, Environment
 from tidegate.services.event_feed import EventFeed
 from tidegate.services.first_start import first_start
 from tidegate.services.forget_appends import forget_appends
@@ -61,6 +76,7 @@ from tidegate.services.one_at_a_time import OneAtATime
 from tidegate.services.outcomes import OutcomeCounts
 from tidegate.services.publish_queue import PublishQueue
 from tidegate.services.ratify_group import ratify_group
+from tidegate.services.read_audit import forget_audit
 from tidegate.services.refused_files import RefusedFiles
 from tidegate.services.staged_versions import StagedVersions
 from tidegate.services.turns import Turns
@@ -78,6 +94,9 @@ from tidegate.worker.learning import learn_put_commits
 from tidegate.worker.promises import keep_promises_for_ever
 from tidegate.worker.publisher import publish_for_ever, sweep
 
+if TYPE_CHECKING:
+    from tidegate.auth.jwts import Providers
+
 ENDPOINTS: list[Endpoint] = [
     *DELTA_ENDPOINTS,
     *CATALOG_ENDPOINTS,
@@ -92,13 +111,20 @@ ENDPOINTS: list[Endpoint] = [
     *TIMELINE_ENDPOINTS,
     *METRICS_ENDPOINTS,
     *DOCTOR_ENDPOINTS,
+    *AUDIT_ENDPOINTS,
+    *VERIFICATION_ENDPOINTS,
     *DROPPED_TABLE_ENDPOINTS,
+    *COMMIT_OWNER_ENDPOINTS,
     *OWNERSHIP_ENDPOINTS,
+    *POLICY_ENDPOINTS,
     *STATUS_ENDPOINTS,
     *EVENT_ENDPOINTS,
     *SUBSCRIPTION_ENDPOINTS,
+    *IDENTITY_ENDPOINTS,
+    *TOKEN_ENDPOINTS,
+    *ACCESS_ENDPOINTS,
 ]
-FACES: list[Face] = [DELTA, UNITY, WORKSPACE, TIDEGATE, BESIDES]
+FACES: list[Face] = [DELTA, UNITY, WORKSPACE, OAUTH, TIDEGATE, BESIDES]
 """The last one also answers where nothing is served."""
 
 TOKEN_FILE = "admin.token"  # noqa: S105
@@ -108,6 +134,8 @@ PUT_TOGETHER_MAX = 32
 PUT_WAIT_SECONDS_MAX = 30.0
 DESCRIBED_COMMITS_MAX = 10_000
 FORGET_SECONDS = 300
+AUDIT_SECONDS = 1
+ASK_AGAIN_SECONDS_MIN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +147,7 @@ class Server:
 def prepare(settings: Settings) -> None:
     """What a first start makes, and later starts find: the home, the storage root, the database's schema."""
     load_functions(settings.functions)  # what cannot be loaded is told before anything is made or announced
+    _issuers(settings)
     _make_folder(settings.home)
     _make_folder(Path(settings.storage_location.removeprefix("file://")))
     migrate(settings.database_url)
@@ -138,13 +167,30 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         known_max=settings.cache_entries_max,
         measures=measures,
         traces=traces,
+        record=partial(record_of_write, clock=now_ms),
     )
+    epoch = AccessEpoch()
+    providers = _providers(settings)
     delta_logs = ObjectStoreDeltaLogs(bytes_max=settings.commit_bytes_max)
     webhooks = HttpWebhooks(seconds_max=settings.delivery_seconds_max)
     functions = ThreadedFunctions(load_functions(settings.functions), seconds_max=settings.delivery_seconds_max)
     env = Environment(
         database=database,
-        authorizer=AdminsOnly(frozenset({ADMIN, ANONYMOUS})),
+        authorizer=GrantedRights(
+            frozenset({ADMIN, ANONYMOUS}),
+            database,
+            epoch,
+            known_max=settings.access_cache_entries_max,
+            seconds_max=settings.access_cache_ms / 1000,
+        ),
+        access=Access(
+            epoch=epoch,
+            identities_max=settings.identities_max,
+            tokens_max=settings.tokens_max,
+            token_hours_max=settings.token_hours_max,
+            machine_token_seconds=settings.machine_token_seconds,
+            machine_tokens_max=settings.machine_tokens_max,
+        ),
         delta_logs=delta_logs,
         table_files=LocalTableFiles(),
         found_tables=LocalFoundTables(),
@@ -160,6 +206,13 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         one_at_a_time=OneAtATime(together_max=PUT_TOGETHER_MAX, seconds_max=PUT_WAIT_SECONDS_MAX),
         refused=RefusedFiles(tables_max=COUNTED_TABLES_MAX),
         staged_versions=StagedVersions(tables_max=settings.cache_entries_max),
+        audit=Audit(
+            now_ms,
+            measures.audit_lost,
+            waiting_max=settings.audit_waiting_max,
+            reads=settings.audit_reads == "on",
+            lines_to=settings.audit_lines,
+        ),
         measures=measures,
         traces=traces,
         feed=EventFeed(),
@@ -204,15 +257,19 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
     async def stop() -> None:
         await background.stop()
         await heartbeat.leave()
+        with contextlib.suppress(TidegateError, OSError):
+            await env.audit.flush(database)
         await database.finish()
         await webhooks.close()
+        if providers is not None:
+            await providers.close()
         database.stop()
         if traces is not None:
             traces.close()
 
     app = App(
         env,
-        authenticator or build_authenticator(settings),
+        authenticator or build_authenticator(settings, database, epoch, providers),
         ENDPOINTS,
         FACES,
         body_bytes_max=settings.body_bytes_max,
@@ -220,18 +277,25 @@ def build_server(settings: Settings, *, authenticator: Authenticator | None = No
         patient_max=settings.event_readers_max,
         on_start=start,
         on_stop=stop,
-        besides=[METRICS],
+        besides=[METRICS, OAUTH_TOKEN],
         watch=Watch(measures, lines=settings.log_requests, traces=traces),
+        failed_logins=FailedLogins(
+            seconds_max=settings.failed_login_ms_max / 1000, waiting_max=settings.failed_logins_waiting_max
+        ),
+        ask_again_seconds=max(settings.access_cache_ms / 1000, ASK_AGAIN_SECONDS_MIN),
     )
     return Server(app, env)
 
 
 def _jobs(env: Environment, settings: Settings) -> list[Job]:
     kept_ms = settings.events_retention_hours * 3_600_000
+    audit_ms = settings.audit_retention_hours * HOUR_MS
     jobs = [
         Job("following events", lambda: env.feed.follow(env.database)),
         Job("delivering events", lambda: deliver_for_ever(env)),
         Job("forgetting events", lambda: forget_events(env, kept_ms=kept_ms), every_seconds=FORGET_SECONDS),
+        Job("writing the audit log", lambda: env.audit.flush(env.database), every_seconds=AUDIT_SECONDS),
+        Job("forgetting audit records", lambda: forget_audit(env, kept_ms=audit_ms), every_seconds=FORGET_SECONDS),
         Job("forgetting appends", lambda: forget_appends(env), every_seconds=FORGET_SECONDS),
     ]
     if settings.publishing == "on":
@@ -250,10 +314,39 @@ def _jobs(env: Environment, settings: Settings) -> list[Job]:
     return jobs
 
 
-def build_authenticator(settings: Settings) -> Authenticator:
+def build_authenticator(
+    settings: Settings, database: Database, epoch: AccessEpoch, providers: Providers | None = None
+) -> Authenticator:
     if settings.auth == "none":
         return Nobody()
-    return AdminToken(read_or_make_token(settings.home / TOKEN_FILE))
+    return Tokens(
+        AdminToken(admin_token(settings)),
+        database,
+        epoch,
+        now_ms,
+        known_max=settings.access_cache_entries_max,
+        seconds_max=settings.access_cache_ms / 1000,
+        providers=providers,
+    )
+
+
+def _providers(settings: Settings) -> Providers | None:
+    issuers = _issuers(settings)
+    if not issuers:
+        return None
+    # Who trusts no identity provider does not wait for what reads their tokens.
+    from tidegate.auth.jwts import Providers
+
+    return Providers(issuers)
+
+
+def _issuers(settings: Settings) -> list[Issuer]:
+    return read_issuers(Path(settings.oidc).expanduser()) if settings.oidc else []
+
+
+def admin_token(settings: Settings) -> str:
+    """Made at the first start."""
+    return read_or_make_token(settings.home / TOKEN_FILE)
 
 
 def now_ms() -> int:

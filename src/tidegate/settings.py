@@ -41,6 +41,11 @@ class Settings:
     )
     storage_root: str = _setting("", "Location of managed tables. Default: the folder tables in home.")
     auth: str = _setting("token", "token: a bearer token on every call. none: no check, on loopback addresses only.")
+    oidc: str = _setting(
+        "", "TOML file that names the identity providers whose tokens are taken; see docs/access.md. Default: none."
+    )
+    tls_certificate: str = _setting("", "File with the certificate, and its chain, to serve https with. Needs tls_key.")
+    tls_key: str = _setting("", "File with the private key of tls_certificate.")
     workers: int = _setting(
         1, "Processes that serve; more than one needs PostgreSQL, and uses more than one core.", low=1, high=64
     )
@@ -106,6 +111,21 @@ class Settings:
         high=_MIB,
     )
     requests_in_flight_max: int = _setting(1000, "Requests worked on at once; beyond it they get a 429.", low=1)
+    request_seconds_max: int = _setting(
+        60,
+        "How long a request may take to arrive whole, head and body; then its connection is closed.",
+        low=1,
+        high=3600,
+    )
+    failed_login_ms_max: int = _setting(
+        1000,
+        "How long the refusal of a wrong token waits at most, if many came before it; 0: never.",
+        low=0,
+        high=60_000,
+    )
+    failed_logins_waiting_max: int = _setting(
+        1000, "Refusals that wait so at once; beyond it they are given without a wait.", low=0, high=100_000
+    )
     event_readers_max: int = _setting(
         200, "Requests that wait for events, and streams of events, at once; beyond it they get a 429.", low=1
     )
@@ -114,6 +134,20 @@ class Settings:
         "How long events are kept; four times as long for a subscription that has not got them.",
         low=1,
         high=87_600,
+    )
+    audit_retention_hours: int = _setting(2160, "How long records of the audit log are kept.", low=1, high=876_000)
+    audit_reads: str = _setting(
+        "off", "on: reads that are allowed are in the audit log, too; those that are refused always are."
+    )
+    audit_lines: str = _setting(
+        "", "Where the audit log also goes as JSON lines: stdout, or a file that is appended to. Default: nowhere."
+    )
+    audit_waiting_max: int = _setting(
+        10_000,
+        "Refusals, and reads, that may wait for a second to be written to the audit log; beyond it they are left out, "
+        "and counted.",
+        low=1,
+        high=1_000_000,
     )
     subscriptions_max: int = _setting(100, "Subscriptions; beyond it creating one gets a 429.", low=1, high=1000)
     delivery_attempts_max: int = _setting(
@@ -147,6 +181,31 @@ class Settings:
     )
     grants_max: int = _setting(
         10_000, "Privileges that may be granted on one object; beyond it granting gets a 429.", low=1, high=1_000_000
+    )
+    identities_max: int = _setting(
+        10_000, "Users, service accounts and groups; beyond it creating one gets a 429.", low=1, high=1_000_000
+    )
+    tokens_max: int = _setting(
+        100, "Tokens that one user or service account may have; beyond it making one gets a 429.", low=1, high=10_000
+    )
+    token_hours_max: int = _setting(8760, "How long a token may live.", low=1, high=87_600)
+    machine_token_seconds: int = _setting(
+        3600, "How long a token lives that a service account gets for its client secret.", low=60, high=86_400
+    )
+    machine_tokens_max: int = _setting(
+        10_000,
+        "Such tokens of one service account at once; beyond it asking for one gets a 429.",
+        low=1,
+        high=1_000_000,
+    )
+    access_cache_ms: int = _setting(
+        2000,
+        "How long a server goes by what it knows of tokens and rights, while another server may have changed them.",
+        low=0,
+        high=60_000,
+    )
+    access_cache_entries_max: int = _setting(
+        10_000, "Tokens that are kept in memory, and answers about rights.", low=1, high=1_000_000
     )
     read_connections: int = _setting(4, "Database connections, and threads, that read.", low=1, high=256)
     shutdown_seconds_max: int = _setting(30, "How long a stopping server waits for requests in flight.", low=1)
@@ -266,6 +325,8 @@ def _whole_number(name: str, value: Any) -> int:
 def _check(settings: Settings) -> None:
     if settings.auth not in {"token", "none"}:
         raise InvalidRequest(f"The setting auth is 'token' or 'none', not {settings.auth!r}.")
+    if settings.audit_reads not in {"on", "off"}:
+        raise InvalidRequest(f"The setting audit_reads is 'on' or 'off', not {settings.audit_reads!r}.")
     if settings.publishing not in {"on", "off"}:
         raise InvalidRequest(f"The setting publishing is 'on' or 'off', not {settings.publishing!r}.")
     if settings.log_level not in {"debug", "info", "warning", "error"}:

@@ -7,6 +7,7 @@ process is killed there, or the step fails or hangs, and the tests see that noth
     TIDEGATE_FAULT=publish.copied:fail       the step raises "no space left on device", every time
     TIDEGATE_FAULT=publish.copied:fail:3     the first three times
     TIDEGATE_FAULT=publish.started:hang:5    the step takes five seconds
+    TIDEGATE_FAULT=publish.copied:hang:5:3   the first three times
 
 `STEPS` lists every step there is, so that a test can visit each.
 """
@@ -27,6 +28,7 @@ STEPS: dict[str, str] = {
     "publish.linked": "the copy has its name in the log",
     "publish.verified": "the published files hold the ratified bytes, the catalog does not know it yet",
     "publish.recorded": "the catalog knows",
+    "report.started": "a file that a writer reports as published is about to be compared, its commit waits for that",
     "put.decided": "no rule is against a commit, its file is not in the log",
     "put.written": "the file is written beside the log and synced, under a name that nobody reads",
     "put.linked": "the file has its name in the log: the commit has happened, and nobody was told",
@@ -61,8 +63,15 @@ STEPS: dict[str, str] = {
     "release.planned": "what gives it back is written down, nothing has been put into its log",
     "release.put": "the commit that gives it back is in its log, the catalog still has it as its own",
     "release.forgotten": "the catalog has let it go, nobody has been told",
+    "own.promised": "a commit owner has agreed to own a table, the client has put nothing into its log",
+    "own.found": "the log names the owner, the catalog has not registered the table",
+    "own.registered": "the table is registered with its owner, nobody has been told",
+    "own.planned": "an owned table is published, what makes it a managed one is written down and not in its log",
+    "own.returning": "the last commit through the owner is written down, nothing has been put into the log",
     "forget.chosen": "it is known which events are old enough to be forgotten, all are still there",
     "forget.removed": "a batch of old events is gone",
+    "audit.chosen": "it is known which records of the audit log are old enough to go, all are still there",
+    "audit.removed": "a batch of them is gone",
 }
 
 
@@ -76,20 +85,21 @@ def _parse(text: str | None) -> Callable[[str], None] | None:
     if not text:
         return None
     step, _, what = text.partition(":")
-    fault, _, amount = what.partition(":")
+    fault, _, given = what.partition(":")
+    amount, _, times = given.partition(":") if fault == "hang" else ("", "", given)
     if step not in STEPS or fault not in {"kill", "fail", "hang"}:
         raise ValueError(f"{VARIABLE}={text!r} names no step and fault. Steps: {', '.join(STEPS)}.")
-    left = [int(amount) if fault == "fail" and amount else -1]
+    left = [int(times) if times else -1]
 
     def act(reached_step: str) -> None:
-        if reached_step != step:
+        if reached_step != step or not left[0]:
             return
+        left[0] -= 1
         if fault == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         elif fault == "hang":
             time.sleep(float(amount or 3600))
-        elif left[0]:
-            left[0] -= 1
+        else:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     return act

@@ -374,7 +374,7 @@ def test_another_default_schema_may_be_named(reader: Duck, table: LakeTable, in_
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"token": "wrong"}, "The token is not valid. Use the one in admin.token of the server's home."),
+        ({"token": "wrong"}, "The token is not valid. Use one that was made for you"),
         ({"catalog": "nowhere"}, "There is no catalog nowhere."),
     ],
 )

@@ -17,6 +17,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tidegate.domain.columns import ArrayType, DataType, Field, MapType, StructType
+from tidegate.domain.commit_policies import ADMISSION_PROPERTY
 from tidegate.domain.commits import TIMESTAMP_MAX, Commit
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.protocol import REQUIRED_PROTOCOL, Protocol, required_properties
@@ -60,7 +61,10 @@ def protocol(*, reader: frozenset[str] = frozenset(), writer: frozenset[str] = f
 
 
 def metadata(**changes: Any) -> TableMetadata:
-    """`properties` are added to the required ones; everything else replaces what is there."""
+    """`properties` are added to the required ones; everything else replaces what is there.
+
+    What commits say is trusted, unless a test is about that.
+    """
     properties = required_properties(TABLE_ID) | changes.pop("properties", {})
     sound = TableMetadata(
         columns=columns(),
@@ -69,7 +73,7 @@ def metadata(**changes: Any) -> TableMetadata:
         properties=properties,
         domains={},
         comment=None,
-        catalog_properties={},
+        catalog_properties={ADMISSION_PROPERTY: "declared"},
     )
     return replace(sound, **changes)
 
@@ -102,7 +106,7 @@ def managed_table(*, latest: int = 0, published: int = 0, **changes: Any) -> Tab
 
 def external_table(**changes: Any) -> Table:
     plain = Protocol(1, 2, frozenset(), frozenset())
-    outside = metadata(protocol=plain)
+    outside = metadata(protocol=plain, catalog_properties={})
     return replace(
         managed_table(),
         type=TableType.EXTERNAL,

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from tidegate.domain.commit_contents import read_lines
 from tidegate.domain.errors import InvalidRequest
-from tidegate.domain.inline_commits import read_lines
+from tidegate.domain.inline_commits import WHAT
 from tidegate.domain.json_values import NESTING_MAX, check_nesting
 
 
@@ -26,11 +27,11 @@ def test_a_line_may_be_nested_as_deeply_as_any_other_json(off: int, opening: str
         check_nesting(json.loads(line), "It")
     except InvalidRequest:
         with pytest.raises(InvalidRequest, match="Line 1 of the content is nested more than"):
-            read_lines(line)
+            list(read_lines(line, what=WHAT))
     else:
-        assert [one.written for one in read_lines(line)] == [line]
+        assert [one.written for one in read_lines(line, what=WHAT)] == [line]
 
 
 def test_brackets_in_texts_are_no_nesting() -> None:
     line = json.dumps({"commitInfo": {"query": "[" * 200 + "{" * 200}}).encode()
-    assert [one.written for one in read_lines(line)] == [line]
+    assert [one.written for one in read_lines(line, what=WHAT)] == [line]

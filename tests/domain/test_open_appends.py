@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -52,8 +53,9 @@ def test_the_next_version_and_a_timestamp_that_rises_are_written_into_it() -> No
     assert made.content is not None
     assert (made.commit.version, made.commit.file_name) == (7, f"{7:020}.{TXN}.json")
     assert made.commit.file_size == len(made.content)
+    assert made.content_sha256 == sha256(made.content).digest()
     told = parse_inline_commit(made.content, version=Version(7), now=NOW)
-    assert told.commit == made.commit
+    assert replace(told.commit, content_sha256=sha256(made.content).hexdigest()) == made.commit
     assert made.commit.timestamp > table.latest_timestamp
 
 

@@ -25,20 +25,17 @@ from tidegate.domain.columns import log_schema
 from tidegate.domain.commits import Commit, is_learned, published_name
 from tidegate.domain.errors import InvalidRequest, Unavailable
 from tidegate.domain.events import EventKind, update_events
-from tidegate.domain.learned_commits import check_to_put, learned_commit
+from tidegate.domain.learned_commits import learned_commit
 from tidegate.domain.names import Version
 from tidegate.domain.protocol import required_properties
 from tidegate.domain.publishing import PublishedFile
 from tidegate.domain.put_if_absent import COMMITS_PROPERTY, PUT_IF_ABSENT, RATIFIED, check_commits_property
 from tidegate.domain.ratification import Conflict, Decision, Proposal, Ratified, Rejected, Replay, ToPut, decide
-from tidegate.domain.tables import Table, TableMetadata, check_metadata
+from tidegate.domain.tables import Table, check_metadata
 from tidegate.domain.updates import (
     AddCommit,
     RemoveProperties,
-    ReplaceProperties,
-    SetComment,
     SetProperties,
-    apply_metadata,
 )
 
 PUTTING = {COMMITS_PROPERTY: PUT_IF_ABSENT}
@@ -244,57 +241,3 @@ def test_what_is_not_sound_is_not_learned(content: bytes, told: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         learn(putting_table(), content)
     assert told in refused.value.message
-
-
-# What may be put
-
-
-def check(content: bytes, after: TableMetadata | None = None, **changes: Any) -> None:
-    before = metadata(properties=PUTTING)
-    proposed = replace(commit(5), file_size=len(content), **changes)
-    check_to_put(content, proposed, before=before, after=before if after is None else after)
-
-
-def test_a_file_that_says_what_the_request_says_may_be_put() -> None:
-    check(file_of({"add": {"path": "x"}}))
-    configuration = {**required_properties(TABLE_ID), **PUTTING, "team": "sea"}
-    after = apply_metadata(metadata(properties=PUTTING), [ReplaceProperties(configuration)], in_log=True)
-    check(file_of(metadata_action(configuration=configuration)), after)
-    commented = apply_metadata(metadata(properties=PUTTING), [SetComment("only the catalog knows")], in_log=True)
-    check(file_of(), commented)
-
-
-@pytest.mark.parametrize(
-    ("content", "changes", "told"),
-    [
-        (file_of(), {"timestamp": timestamp_of(6)}, "is proposed"),
-        (file_of(), {"file_size": 5}, "not 5"),
-        (b"{}\n", {}, "no commitInfo"),
-        (file_of(metadata_action(configuration={})), {}, "properties"),
-        (file_of(metadata_action(partitionColumns=["port"])), {}, "partition columns"),
-        (file_of(metadata_action(schemaString='{"type":"struct","fields":[]}')), {}, "columns"),
-        (file_of({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}), {}, "protocols"),
-        (
-            file_of(
-                {"domainMetadata": {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[["id"]]}'}}
-            ),
-            {},
-            "delta.clustering",
-        ),
-    ],
-)
-def test_a_file_that_says_something_else_is_refused(content: bytes, changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidRequest) as refused:
-        check_to_put(
-            content,
-            replace(commit(5), **{"file_size": len(content), **changes}),
-            before=metadata(properties=PUTTING),
-            after=metadata(properties=PUTTING),
-        )
-    assert told in refused.value.message
-
-
-def test_a_change_of_metadata_that_is_not_in_the_file_is_refused() -> None:
-    after = apply_metadata(metadata(properties=PUTTING), [SetProperties({"team": "sea"})], in_log=True)
-    with pytest.raises(InvalidRequest, match="different properties"):
-        check(file_of(), after)

@@ -34,6 +34,7 @@ from tests.domain.builders import (
     timestamp_of,
     uniform,
 )
+from tidegate.domain.chain import chain_of
 from tidegate.domain.commits import Commit
 from tidegate.domain.errors import (
     BacklogFull,
@@ -115,6 +116,7 @@ def test_the_next_version_is_ratified() -> None:
             latest=5,
             latest_timestamp=timestamp_of(5),
             unpublished=(commit(3), commit(4), commit(5)),
+            chain=chain_of(table.id, None, commit(5), principal=proposal(add(5)).principal, ratified_at=NOW),
         ),
         commit(5),
     )

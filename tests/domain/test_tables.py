@@ -111,7 +111,7 @@ def test_the_configuration_is_what_remains_of_served_properties_without_the_deri
     served = served_properties(managed_table(metadata=any_metadata))
     assert all(isinstance(value, str) for value in served.values())
     kept = {key: value for key, value in served.items() if not is_derived_property(key)}
-    assert kept == any_metadata.properties
+    assert kept == {**any_metadata.catalog_properties, **any_metadata.properties}
     clustering = any_metadata.domains.get("delta.clustering")
     if clustering is not None:
         assert json.loads(served["delta.clusteringColumns"]) == clustering["clusteringColumns"]

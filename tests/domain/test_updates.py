@@ -184,7 +184,7 @@ def applied(before: TableMetadata, *actions: Action, in_log: bool) -> TableMetad
 
 
 def test_a_property_set_without_a_commit_is_one_of_the_catalog() -> None:
-    before = metadata(properties={"port": "1"})
+    before = metadata(properties={"port": "1"}, catalog_properties={})
     after = applied(before, SetProperties({"team": "sea"}), in_log=False)
     assert after == replace(before, catalog_properties={"team": "sea"})
 

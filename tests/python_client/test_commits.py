@@ -262,3 +262,9 @@ def test_a_protocol_and_domains_go_along_with_their_commit(table: Any) -> None:
     assert properties["delta.rowTracking.rowIdHighWaterMark"] == "41"
     table.commit(2, [{"domainMetadata": {**rows, "removed": True}}])
     assert "delta.rowTracking.rowIdHighWaterMark" not in table.load().metadata.properties
+
+
+@pytest.mark.parametrize("bounds", [(-1, None), (None, -1), ("1", None), (None, 1.5)])
+def test_a_range_that_is_none_is_refused(table: Any, bounds: tuple[Any, Any]) -> None:
+    with pytest.raises(client.InvalidRequest, match="counted from 0"):
+        table.get_ratified_commits(*bounds)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.client import OutcomeUnknown, Patience, ServerFailure, TooBusy, Unreachable
+from tidegate.client import InvalidRequest, OutcomeUnknown, Patience, ServerFailure, TooBusy, Unreachable
 from tidegate.client.conversations import Again, Answer, Ask, Conversation, NoAnswer, request
 
 REFUSED = NoAnswer("http://x", "refused", never_sent=True)
@@ -101,3 +101,9 @@ def test_a_server_cannot_make_a_client_wait_for_ever() -> None:
     pause = Patience().pause(Again(1, after_seconds=1e9))
     assert pause is not None
     assert pause < 31
+
+
+@pytest.mark.parametrize("wrong", [{"attempts_max": 0}, {"answer_seconds_max": 0.0}, {"first_seconds": -1.0}])
+def test_patience_that_could_not_be_had_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest, match="Patience needs"):
+        Patience(**wrong)

@@ -1,9 +1,11 @@
 """Writers in any order, against a serial model: the rows of every version are those of the model at that version.
 
 Several clients write one table: some stage their commits, others send them inline and leave the versions of their
-appends open. Each remembers what it was told last, so most of them know an old state most of the time. A write may
-happen while another one is in the middle, between its look at the table and its commit. Answers get lost on the way,
-sometimes all of them, so that a commit is settled only later. The server publishes meanwhile.
+appends open. The table is switched along the way between commits that are ratified and commits that are put into the
+log; while they are put, a writer that asks no catalog puts its own. Each client remembers what it was told last, so
+most of them know an old state most of the time. A write may happen while another one is in the middle, between its look
+at the table and its commit. Answers get lost on the way, sometimes all of them, so that a commit is settled only later,
+when the table may have been switched. The server publishes meanwhile.
 
 A model is the list of a table's states. A write that was told to be version v made state v out of state v - 1.
 """
@@ -11,11 +13,16 @@ A model is the list of a table's states. A write that was told to be version v m
 from __future__ import annotations
 
 import itertools
+import json
+import os
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -36,16 +43,21 @@ from tests.servers import ServerProcess
 from tidegate import client
 from tidegate.client.inline_limits import INLINE_BYTES_MAX
 
+COMMITS = "tidegate.commits"
 TABLES: dict[str, dict[str, Any]] = {
     "plain": {},
     "tracked": {"properties": TRACKED},
     "mapped and partitioned": {"properties": MAPPED, "partition_by": ["name"]},
-    "put if absent": {"properties": {"tidegate.commits": "put-if-absent"}},
-    "put if absent and tracked": {"properties": {**TRACKED, "tidegate.commits": "put-if-absent"}},
+    "put if absent": {"properties": {COMMITS: "put-if-absent"}},
+    "put if absent and tracked": {"properties": {**TRACKED, COMMITS: "put-if-absent"}},
 }
 """What a table may be, as `create_table` takes it."""
+PLAIN = ("plain", "put if absent")
+"""Tables whose data files anybody can write."""
 CLIENTS = {"staged": 0, "inline": INLINE_BYTES_MAX, "also inline": INLINE_BYTES_MAX}
 """How large commits may be that a client sends inline."""
+BY_HAND = "by hand"
+"""The writer that puts files into the log, where the table is for it; elsewhere there is no such writer."""
 FAULTS = (Fault.DROP_ANSWER, Fault.CUT_ANSWER, Fault.DROP_REQUEST, Fault.UNKNOWN, Fault.BUSY, Fault.DELAY)
 PENDING_MAX = 2
 _names = itertools.count(1)
@@ -58,6 +70,8 @@ class State:
     """Of the application `tide`."""
     color: str | None = None
     """A property in the log: metadata."""
+    puts: bool = False
+    """The next version is whichever file comes first."""
     files_touched_at: int = 0
     metadata_changed_at: int = 0
 
@@ -77,6 +91,8 @@ class Write:
                 return replace(before, rows=frozenset({self.value}), files_touched_at=version)
             case "progress":
                 return replace(before, progress=self.value)
+            case "switch":
+                return replace(before, puts=not before.puts, metadata_changed_at=version)
             case _:
                 return replace(before, color=str(self.value), metadata_changed_at=version)
 
@@ -139,7 +155,8 @@ class Rows:
 
 
 writers = st.sampled_from(sorted(CLIENTS))
-kinds = st.sampled_from(["append", "append", "overwrite", "progress", "color"])
+meanwhile_writers = st.sampled_from([*sorted(CLIENTS), BY_HAND, BY_HAND])
+kinds = st.sampled_from(["append", "append", "append", "overwrite", "progress", "color", "switch", "switch"])
 
 
 class Interleavings(RuleBasedStateMachine):
@@ -147,7 +164,7 @@ class Interleavings(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.states = [State()]
+        self.states: list[State] = []
         self.pending: list[Pending] = []
         self.values = itertools.count(1)
         self.tracked = False
@@ -155,6 +172,7 @@ class Interleavings(RuleBasedStateMachine):
     @initialize(kind=st.sampled_from(sorted(TABLES)))
     def create(self, kind: str) -> None:
         self.lake.faults.clear()
+        self.kind, self.states = kind, [State(puts=kind.startswith("put if absent"))]
         self.name = f"main.default.i{next(_names)}"
         self.truth = self.lake.truth.create_table(self.name, COLUMNS, **TABLES[kind])
         self.tracked = TRACKED.items() <= TABLES[kind].get("properties", {}).items()
@@ -165,10 +183,24 @@ class Interleavings(RuleBasedStateMachine):
     def write(self, by: str, kind: str) -> None:
         self._write(self.tables[by], Write(kind, next(self.values)))
 
-    @rule(by=writers, kind=kinds, other=writers, inner=kinds)
+    @rule(by=writers, kind=kinds, other=meanwhile_writers, inner=kinds)
     def write_while_another_one_writes(self, by: str, kind: str, other: str, inner: str) -> None:
         within = Write(inner, next(self.values))
-        self._write(self.tables[by], Write(kind, next(self.values)), lambda: self._write(self.tables[other], within))
+        if other == BY_HAND and not self.states[-1].puts:
+            other = by
+
+        def meanwhile() -> None:
+            if other == BY_HAND:
+                self._put(within)
+            else:
+                self._write(self.tables[other], within)
+
+        self._write(self.tables[by], Write(kind, next(self.values)), meanwhile)
+
+    @precondition(lambda self: self.states[-1].puts)
+    @rule(kind=kinds)
+    def put_by_hand(self, kind: str) -> None:
+        self._put(Write(kind, next(self.values)))
 
     @rule(faults=st.lists(st.sampled_from(FAULTS), min_size=1, max_size=3))
     def disturb(self, faults: list[Fault]) -> None:
@@ -248,11 +280,32 @@ class Interleavings(RuleBasedStateMachine):
         except client.CommitConflict as lost:
             raise AssertionError("nobody else commits now") from lost
 
+    def _put(self, write: Write) -> None:
+        """Into the log, without a word to the catalog. Rows and their removal only where they take nothing special."""
+        if write.kind == "overwrite" or (write.kind == "append" and self.kind not in PLAIN):
+            write = replace(write, kind="progress")
+        version, before = len(self.states), self.truth.snapshot()
+        info = {"inCommitTimestamp": before.timestamp + 1, "txnId": str(uuid.uuid4()), "operation": "WRITE"}
+        place = Path(before.location.removeprefix("file://"))
+        action = self._data_file(place, write) if write.kind == "append" else self._action(write)
+        put_whole(place / "_delta_log" / f"{version:020}.json", [{"commitInfo": info}, action])
+        self.states.append(write.apply(self.states[-1], version))
+
+    def _data_file(self, place: Path, write: Write) -> dict[str, Any]:
+        path = place / f"{write.value}.parquet"
+        pq.write_table(pa.table({"id": [write.value], "name": ["by hand"]}), path)
+        facts = {"size": path.stat().st_size, "modificationTime": 0, "dataChange": True}
+        return {"add": {"path": path.name, "partitionValues": {}, **facts, "stats": '{"numRecords":1}'}}
+
     def _action(self, write: Write) -> dict[str, Any]:
         if write.kind == "progress":
             return {"txn": {"appId": "tide", "version": write.value}}
         before = self._metadata()
-        return {"metaData": {**before, "configuration": {**before["configuration"], "color": str(write.value)}}}
+        if write.kind == "switch":
+            changed = {COMMITS: "ratified" if self.states[-1].puts else "put-if-absent"}
+        else:
+            changed = {"color": str(write.value)}
+        return {"metaData": {**before, "configuration": {**before["configuration"], **changed}}}
 
     def _metadata(self) -> dict[str, Any]:
         metadata = self.truth.snapshot().metadata
@@ -271,6 +324,15 @@ class Interleavings(RuleBasedStateMachine):
         progress = snapshot.transactions.get("tide")
         assert (None if progress is None else progress.version) == state.progress
         assert snapshot.properties.get("color") == state.color
+        assert (snapshot.properties.get(COMMITS) == "put-if-absent") == state.puts
+
+
+def put_whole(path: Path, actions: list[dict[str, Any]]) -> None:
+    """As a file that nobody sees half of, and only where none is."""
+    written = path.with_name(f".{uuid.uuid4()}")
+    written.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    os.link(written, path)
+    written.unlink()
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.python_client.conftest import COLUMNS, log_of
@@ -31,6 +33,15 @@ def test_a_table_is_made_from_columns(catalog: Any, unique: str) -> None:
     assert loaded.metadata.properties["team"] == "sea"
     described = table.describe()
     assert (described.comment, described.columns[0].nullable) == ("tides", False)
+
+
+def test_a_table_is_made_from_a_schema_of_arrow(catalog: Any, unique: str) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("days", pa.list_(pa.date32()))])
+    table = catalog.create_table(f"main.default.{unique}", schema)
+    rows = [{"id": 1, "days": [date(2026, 11, 18)]}, {"id": 2, "days": None}]
+    table.append(pa.Table.from_pylist(rows, schema=schema))
+    assert table.scan().to_arrow().schema == schema
+    assert table.scan().to_arrow().to_pylist() == rows
 
 
 def test_a_new_table_has_the_folder_that_the_stock_client_stages_into(table: Any) -> None:
@@ -94,6 +105,9 @@ def test_mapped_columns_have_ids_and_names_for_files_at_every_level(catalog: Any
         ({}, {}, "at least one"),
         ({"id": "integr"}, {}, "integr"),
         ([{"name": "id"}], {}, "needs a name and a type"),
+        (["id"], {}, "needs a name and a type"),
+        ("id", {}, "types by name"),
+        (None, {}, "types by name"),
         (COLUMNS, {"partition_by": ["day"]}, "day"),
         (COLUMNS, {"cluster_by": ["day"]}, "day"),
         (COLUMNS, {"cluster_by": ["id"], "partition_by": ["name"]}, "not both"),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.python_client_log.logs import FIRST, Table, add, lines, metadata, protocol, remove
+from tidegate.client.errors import InvalidRequest
 from tidegate.client.log import names
 from tidegate.client.log.errors import LogDamaged, UnsupportedTable, VersionMissing, VersionNotFound
 from tidegate.client.log.segment import Ratified, RatifiedCommit
@@ -211,9 +212,14 @@ def test_table_without_in_commit_timestamps_goes_by_its_files(table: Table) -> N
 
 def test_what_is_asked_is_checked(table: Table) -> None:
     table.fill(1)
-    with pytest.raises(ValueError, match="not for both"):
+    with pytest.raises(InvalidRequest, match="not for both"):
         table.snapshot(1, timestamp=5)
-    with pytest.raises(ValueError, match="time zone"):
+    for strange in ("1", 1.0, True):
+        with pytest.raises(InvalidRequest, match="whole number"):
+            table.snapshot(strange)  # type: ignore[arg-type]
+        with pytest.raises(InvalidRequest, match="milliseconds since 1970"):
+            table.snapshot(timestamp=strange)  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest, match="time zone"):
         table.snapshot(timestamp=datetime(2026, 1, 1))  # noqa: DTZ001
     with pytest.raises(VersionNotFound, match="counted from 0"):
         table.snapshot(-1)

@@ -6,6 +6,7 @@ A second session in the same Java process would be the first one with its catalo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import httpx
@@ -16,6 +17,8 @@ from tests.lake import UNITY
 from tests.servers import ServerProcess
 from tests.spark import sessions
 from tests.spark.logs import Catalog, check_lockstep
+
+os.environ[sessions.JAVA_VARIABLE] = f"{sessions.JAVA_OPTIONS} {os.environ.get(sessions.JAVA_VARIABLE, '')}".strip()
 
 
 @pytest.fixture(scope="session")

@@ -59,10 +59,9 @@ def main(folder: Path) -> None:
     config = folder / "log4j2.properties"
     config.write_text(LOG4J.format(file=folder / "driver.log"))
     (folder / "events").mkdir()
-    options = f"{sessions.SMALL['spark.driver.extraJavaOptions']} -Dlog4j2.configurationFile=file:{config}"
     talkative = {
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.driver.extraJavaOptions": options,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{config}",
         "spark.logConf": "true",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",

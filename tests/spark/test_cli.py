@@ -103,6 +103,24 @@ def test_a_run_that_is_interrupted_leaves_nothing_running(tmp_path: Path) -> Non
     assert processes_with(home) == []
 
 
+INTERRUPTED_AFTER_JAVA = """
+import socket
+from py4j.java_gateway import GatewayParameters, JavaGateway
+from tidegate.cli.connected import _even_if_java_is_gone, _silence_pyspark
+_silence_pyspark()
+with socket.create_server(("127.0.0.1", 0)) as java:
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=java.getsockname()[1]))
+_even_if_java_is_gone(lambda: gateway.jvm.System.nanoTime())
+print("went on")
+"""
+
+
+def test_a_java_that_ended_before_it_was_told_to_is_not_complained_about(tmp_path: Path) -> None:
+    """Ctrl-C reaches both at once, and either may be the first to end."""
+    ran = subprocess.run([sys.executable, "-c", INTERRUPTED_AFTER_JAVA], capture_output=True, text=True, cwd=tmp_path)
+    assert (ran.stdout, ran.stderr) == ("went on\n", "")
+
+
 def test_the_shell_has_a_connected_session_on_a_home_that_is_being_served(
     catalog_server: ServerProcess, table: str, tmp_path: Path
 ) -> None:

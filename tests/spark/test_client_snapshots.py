@@ -1,7 +1,8 @@
 """Tables that stock Spark writes, read by the client: the same files, and the same rows, as Spark sees.
 
 Spark's view of the log is that of its own snapshot, from inside the Java process; its view of the rows is what it
-answers. The client gets the catalog's word over HTTP and reads the files by itself.
+answers. The client's is `table.snapshot()` and `table.scan()`: the catalog's word over HTTP, and the files. Tables that
+no catalog knows are read by their files alone.
 """
 
 from __future__ import annotations
@@ -13,43 +14,56 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from tests.python_client_log.logs import LocalFiles
+from tests.servers import ServerProcess
 from tests.spark.conftest import Sql
 from tests.spark.logs import Catalog, log_folder, published_file
+from tidegate import client
 from tidegate.client.data.scan import scan
-from tidegate.client.log.segment import Ratified, RatifiedCommit
+from tidegate.client.log.segment import Ratified
 from tidegate.client.log.snapshot import Snapshot, snapshot_of
 
 FILE_FIELDS = ("path", "partitionValues", "size", "modificationTime", "tags", "baseRowId", "defaultRowCommitVersion")
 VECTOR_FIELDS = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
 
 
-@pytest.fixture
-def same(spark: SparkSession, catalog: Catalog) -> Callable[..., Snapshot]:
-    """Compares the two views of a table, at its latest or an earlier version, and answers the client's snapshot."""
+@pytest.fixture(scope="module")
+def lake(catalog_server: ServerProcess) -> Iterator[client.Catalog]:
+    with client.connect(catalog_server.url, token=catalog_server.token) as connected:
+        yield connected
 
-    def compare(table: str, version: int | None = None, word: Ratified | None = None) -> Snapshot:
-        df = spark.sql(f"SELECT * FROM {table}" + ("" if version is None else f" VERSION AS OF {version}"))
-        ours = snapshot_of(word or catalogs_word(catalog, table), LocalFiles(), version=version)
+
+@pytest.fixture
+def same(spark: SparkSession, lake: client.Catalog) -> Callable[..., Snapshot]:
+    """Compares the two views of a table, at its latest or an earlier state, and answers the client's snapshot."""
+
+    def compare(
+        table: str, version: int | None = None, timestamp: int | None = None, word: Ratified | None = None
+    ) -> Snapshot:
+        df = spark.sql(f"SELECT * FROM {table}{as_of(version, timestamp)}")
+        if word is None:
+            found = lake.table(table).scan(version=version, timestamp=timestamp)
+            ours = lake.table(table).snapshot(version=version, timestamp=timestamp)
+        else:
+            ours = snapshot_of(word, LocalFiles(), version=version, timestamp=timestamp)
+            found = scan(ours, LocalFiles())
         compare_logs(spark, snapshot_of_spark(df), ours)
-        compare_rows(df, ours)
+        compare_rows(df, found.to_arrow())
         return ours
 
     return compare
 
 
-def catalogs_word(catalog: Catalog, table: str) -> Ratified:
-    loaded = catalog.load(table)
-    commits = [
-        RatifiedCommit(told["version"], told["file-name"], told["file-size"], told["timestamp"])
-        for told in loaded["commits"]
-    ]
-    return Ratified(loaded["latest-table-version"], loaded["metadata"]["location"], commits)
+def as_of(version: int | None, timestamp: int | None) -> str:
+    if timestamp is not None:
+        return f" TIMESTAMP AS OF '{datetime.fromtimestamp(timestamp / 1000, UTC)}'"
+    return "" if version is None else f" VERSION AS OF {version}"
 
 
 def snapshot_of_spark(df: DataFrame) -> Any:
@@ -100,9 +114,8 @@ def _snake(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
-def compare_rows(df: DataFrame, ours: Snapshot) -> None:
+def compare_rows(df: DataFrame, answer: pa.Table) -> None:
     theirs = df.toArrow()
-    answer = scan(ours, LocalFiles()).to_arrow()
     assert answer.schema.names == theirs.schema.names
     assert sorted(map(_plain, answer.to_pylist())) == sorted(map(_plain, theirs.to_pylist()))
 
@@ -153,18 +166,20 @@ SELECT * FROM VALUES
 """
 
 
-def test_partition_values_of_every_type(sql: Sql, table: str, catalog: Catalog, same: Callable[..., Snapshot]) -> None:
+def test_partition_values_of_every_type(
+    lake: client.Catalog, sql: Sql, table: str, same: Callable[..., Snapshot]
+) -> None:
     """Without column mapping Spark makes folders of them, so that the paths of files are as odd as the values."""
     properties = "'delta.columnMapping.mode' = 'none'"
     sql(f"CREATE TABLE {table} PARTITIONED BY (s, i, d, t, b, m) TBLPROPERTIES ({properties}) AS {PARTITIONS}")
     ours = same(table)
     assert len(ours.files) >= 5
-    wanted = scan(ours, LocalFiles(), columns=["id"], filter=[("d", "=", date(9999, 12, 31)), ("b", "=", True)])
+    wanted = lake.table(table).scan(["id"], [("d", "=", date(9999, 12, 31)), ("b", "=", True)])
     assert (len(wanted.files), wanted.to_arrow().to_pylist()) == (1, [{"id": 4}])
 
 
 def test_a_table_through_its_life(
-    spark: SparkSession, sql: Sql, table: str, catalog: Catalog, same: Callable[..., Snapshot]
+    spark: SparkSession, sql: Sql, table: str, catalog_server: ServerProcess, same: Callable[..., Snapshot]
 ) -> None:
     """Deletion vectors, columns renamed, dropped and added, widened types, updates, merges, applications' progress, and
     checkpoints on the way; an earlier version is read as well.
@@ -190,10 +205,9 @@ def test_a_table_through_its_life(
     appended = spark.sql("SELECT 200L AS id").write.option("txnAppId", "loader").option("txnVersion", 5)
     appended.format("delta").mode("append").saveAsTable(table)
     latest = same(table)
-    files = LocalFiles()
-    snapshot_of(catalogs_word(catalog, table), files)
-    assert any(re.fullmatch(r"0*10\.checkpoint\.[0-9a-f-]+\.json", name) for name in files.reads)
-    assert files.lists == []
+    noted = read_noted(catalog_server, table)
+    assert any(re.fullmatch(r"0*10\.checkpoint\.[0-9a-f-]+\.json", name) for name in noted.reads)
+    assert noted.lists == []
     assert latest.transactions["loader"].version == 5
     assert "delta.clustering" in latest.domains
     assert any(file.deletion_vector for file in latest.files)
@@ -244,10 +258,11 @@ def test_checkpoints_of_spark_carry_the_client(
         sql(f"CREATE TABLE {name} USING delta PARTITIONED BY (p) TBLPROPERTIES ({properties}) AS {rows}")
         sql(f"DELETE FROM {name} WHERE id = 4")
         sql(f"INSERT INTO {name} VALUES (9, NULL)")
-    word = catalogs_word(catalog, table) if name == table else Ratified(None, f"file://{tmp_path}/t")
-    found = [file.name for file in log_folder(word.location).glob("*.checkpoint.*")]
+    word = None if name == table else Ratified(None, f"file://{tmp_path}/t")
+    location = catalog.load(table)["metadata"]["location"] if word is None else word.location
+    found = [file.name for file in log_folder(location).glob("*.checkpoint.*")]
     assert any(shape in name for name in found), found
-    with hidden([published_file(word.location, version) for version in range(2)], tmp_path):
+    with hidden([published_file(location, version) for version in range(2)], tmp_path):
         ours = same(name, word=word)
     assert ours.version == 2
     assert any(file.deletion_vector for file in ours.files)
@@ -277,20 +292,29 @@ def hidden(files: list[Path], folder: Path) -> Iterator[None]:
 
 
 def test_what_is_not_published_yet_is_read_and_times_are_found(
-    sql: Sql, table: str, catalog: Catalog, same: Callable[..., Snapshot]
+    lake: client.Catalog, sql: Sql, table: str, same: Callable[..., Snapshot]
 ) -> None:
     sql(f"CREATE TABLE {table} AS SELECT 1 AS id")
     for id in (2, 3):
         sql(f"INSERT INTO {table} VALUES ({id})")
-    word = catalogs_word(catalog, table)
-    assert word.commits, "a stock writer leaves its last commit to be told of with the next"
-    assert same(table).version == 2
-    for version in range(3):
-        moment = snapshot_of(word, LocalFiles(), version=version).timestamp
-        assert moment is not None
-        assert snapshot_of(word, LocalFiles(), timestamp=moment).version == version
-    between = snapshot_of(word, LocalFiles(), version=2).timestamp
-    assert between is not None
-    found = snapshot_of(word, LocalFiles(), timestamp=between - 1)
-    told = datetime.fromtimestamp((between - 1) / 1000, UTC)
-    assert sql(f"SELECT count(*) FROM {table} TIMESTAMP AS OF '{told}'") == [(found.version + 1,)]
+    ours = lake.table(table)
+    assert ours.get_ratified_commits().commits, "a stock writer leaves its last commit to be told of with the next"
+    ours.append([{"id": 4}])
+    assert ours.get_ratified_commits().commits[-1].inline
+    assert same(table).version == 3
+    moments = [moment for version in range(4) if (moment := ours.snapshot(version=version).timestamp) is not None]
+    for version, moment in enumerate(moments):
+        assert same(table, timestamp=moment).version == version
+        assert ours.snapshot(timestamp=datetime.fromtimestamp(moment / 1000, UTC)).version == version
+    for version, moment in enumerate(moments[1:]):
+        assert same(table, timestamp=moment - 1).version == version
+    with pytest.raises(client.TimestampNotFound):
+        ours.snapshot(timestamp=moments[0] - 1)
+
+
+def read_noted(server: ServerProcess, table: str) -> LocalFiles:
+    """What is read to make the latest snapshot."""
+    files = LocalFiles()
+    with client.connect(server.url, token=server.token, files=cast("client.Files", files)) as noting:
+        noting.table(table).snapshot()
+    return files

@@ -14,6 +14,7 @@ from tests.python_client.written import EVERYTHING, ROWS
 from tests.servers import ServerProcess
 from tests.spark.conftest import Sql
 from tidegate import client
+from tidegate.client.inline_limits import INLINE_BYTES_MAX
 
 COLUMNS = {"id": "long", "name": "string"}
 TRACKED = {"delta.enableRowTracking": "true"}
@@ -78,6 +79,31 @@ def test_rows_keep_the_ids_that_they_got(lake: client.Catalog, sql: Sql, table: 
     assert known[1].row_commit_version == 3
     assert known[5].row_id > 4
     assert len({row.row_id for row in known}) == 6
+
+
+@pytest.mark.parametrize("inline_bytes_max", [0, INLINE_BYTES_MAX], ids=["staged", "inline"])
+def test_rows_of_an_overwrite_get_ids_that_no_row_had(
+    catalog_server: ServerProcess, sql: Sql, table: str, inline_bytes_max: int
+) -> None:
+    ids = f"SELECT id, _metadata.row_id, _metadata.row_commit_version FROM {table} ORDER BY id"
+    token = catalog_server.token
+    with client.connect(catalog_server.url, token=token, inline_bytes_max=inline_bytes_max) as lake:
+        made = lake.create_table(table, COLUMNS, properties=TRACKED)
+        made.append([{"id": number} for number in range(3)])
+        made.overwrite([{"id": number} for number in range(2)])
+        assert sql(ids) == [(0, 3, 2), (1, 4, 2)]
+        sql(f"INSERT INTO {table} VALUES (2, 'spark')")
+        made.append([{"id": 3}])
+        appended = sql(ids)
+        assert [(row.id, row.row_commit_version) for row in appended] == [(0, 2), (1, 2), (2, 3), (3, 4)]
+        assert [row.row_id for row in appended[:2]] == [3, 4]
+        assert 4 < appended[2].row_id < appended[3].row_id
+        made.overwrite([{"id": 9, "name": "ebb"}, {"id": 10, "name": "flood"}])
+        sql(f"UPDATE {table} SET name = 'slack' WHERE id = 10")
+        (first, second) = sql(ids)
+        assert (first.row_id, second.row_id) == (appended[3].row_id + 1, appended[3].row_id + 2), "kept by the update"
+        assert (first.row_commit_version, second.row_commit_version) == (5, 6)
+        assert sql(f"{ids.replace(table, f'{table} VERSION AS OF 1')}") == [(0, 0, 1), (1, 1, 1), (2, 2, 1)]
 
 
 def test_spark_skips_files_by_the_clients_statistics(lake: client.Catalog, sql: Sql, table: str) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.servers import ServerProcess
 from tests.spark.conftest import Sql
+from tests.waiting import wait_until
 
 TIDEGATE = "/api/tidegate/v1"
 ADOPTIONS = 20
@@ -100,6 +101,62 @@ def test_a_table_with_history_is_taken_over_whole(sql: Sql, http: httpx.Client, 
     sql(f"DROP TABLE {table}")
 
 
+KINDS = {
+    "legacy protocol, column mapping, classic checkpoints": {
+        "delta.minReaderVersion": "2",
+        "delta.minWriterVersion": "5",
+        "delta.columnMapping.mode": "name",
+    },
+    "table features, deletion vectors, v2 checkpoints": {
+        "delta.columnMapping.mode": "name",
+        "delta.enableDeletionVectors": "true",
+        "delta.checkpointPolicy": "v2",
+    },
+}
+
+
+@pytest.mark.parametrize("properties", KINDS.values(), ids=KINDS)
+def test_tables_of_many_kinds_are_taken_over_checkpointed_and_given_back(
+    spark: SparkSession, sql: Sql, http: httpx.Client, table: str, tmp_path: Path, properties: dict[str, str]
+) -> None:
+    folder = tmp_path / "t"
+    given = ", ".join(f"'{key}' = '{value}'" for key, value in {**properties, "delta.checkpointInterval": "3"}.items())
+    columns = "(key BIGINT, day STRING) USING delta PARTITIONED BY (day)"
+    sql(f"CREATE TABLE delta.`{folder}` {columns} TBLPROPERTIES ({given})")
+    sql(f"ALTER TABLE delta.`{folder}` RENAME COLUMN key TO id")
+    for first in (0, 10, 20):
+        rows = ", ".join(f"({number}, 'd{number % 2}')" for number in range(first, first + 10))
+        sql(f"INSERT INTO delta.`{folder}` SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}")
+    sql(f"DELETE FROM delta.`{folder}` WHERE id = 3")
+    history = [row for row in sql(f"DESCRIBE HISTORY delta.`{folder}`") if row.version > 1]
+    counts = {row.version: len(numbers(sql, f"delta.`{folder}` VERSION AS OF {row.version}")) for row in history}
+    assert checkpoints(folder), "there is one before the adoption"
+    named_by_uuid = [*folder.glob("_delta_log/[0-9]*.checkpoint.*-*.*")]
+    deletion_vectors = [*folder.rglob("deletion_vector_*.bin")]
+    assert bool(named_by_uuid) == bool(deletion_vectors) == ("delta.checkpointPolicy" in properties)
+    version = adopt(http, folder, table)
+    for number in range(100, 105):
+        sql(f"INSERT INTO {table} VALUES ({number}, 'd0')")
+    sql(f"DELETE FROM {table} WHERE id = 14")
+    wait_until(lambda: max(checkpoints(folder)) > version, "there is one after the adoption")
+    as_a_new_session(spark)
+    expected = sorted([*({*range(30)} - {3, 14}), *range(100, 105)])
+    assert numbers(sql, table) == expected
+    for row in history:
+        at = f"{table} TIMESTAMP AS OF '{row.timestamp}'"
+        assert len(numbers(sql, at)) == counts[row.version], "commits from before it are found by their time"
+    release(http, table, keep="nothing")
+    as_a_new_session(spark)
+    sql(f"INSERT INTO delta.`{folder}` VALUES (200, 'd1')")
+    assert numbers(sql, f"delta.`{folder}`") == [*expected, 200]
+    assert sql(f"DESCRIBE HISTORY delta.`{folder}`")[-1].version == 0
+    assert sql(f"SELECT count(*) FROM delta.`{folder}` WHERE day = 'd0'") == [(14 - 1 + 5 + 1,)]
+
+
+def checkpoints(folder: Path) -> set[int]:
+    return {int(file.name.partition(".")[0]) for file in (folder / "_delta_log").glob("[0-9]*.checkpoint.*")}
+
+
 def test_a_table_that_was_given_back_is_read_and_written_by_path(
     spark: SparkSession, sql: Sql, http: httpx.Client, table: str, tmp_path: Path
 ) -> None:
@@ -124,19 +181,21 @@ def test_a_table_that_was_given_back_is_read_and_written_by_path(
 def test_adoptions_in_a_loop_lose_and_double_nothing_that_a_writer_appends_meanwhile(
     spark: SparkSession, sql: Sql, http: httpx.Client, table: str, tmp_path: Path
 ) -> None:
-    """Each writer lands before the adoption, or is refused by its engine; through the catalog it goes on."""
+    """Each of two writers lands before the adoption, or is refused by its engine; through the catalog it goes on."""
     folder = tmp_path / "t"
     sql(f"CREATE TABLE delta.`{folder}` (id BIGINT) USING delta")
     expected: list[int] = []
     for round in range(ADOPTIONS):
-        writer = Writer(spark, folder, first=1000 * round)
-        writer.wait_for(1)
+        writers = [Writer(spark, folder, first=1000 * round + half) for half in (0, 500)]
+        for writer in writers:
+            writer.wait_for(1)
         adopt(http, folder, table)
-        landed = writer.end()
-        assert landed, writer.refusal
-        assert REFUSALS.search(str(writer.refusal)), writer.refusal
+        for writer in writers:
+            expected += writer.end()
+            assert writer.landed, writer.refusal
+            assert REFUSALS.search(str(writer.refusal)), writer.refusal
         sql(f"INSERT INTO {table} VALUES ({1000 * round + 999})")
-        expected += [*landed, 1000 * round + 999]
+        expected += [1000 * round + 999]
         assert numbers(sql, table) == expected
         release(http, table, keep="nothing")
         as_a_new_session(spark)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pyspark.sql import SparkSession
 
 import tidegate.spark
-from tests.lake import DELTA
+from tests.lake import DELTA, Lake
 from tests.servers import ServerProcess
 from tests.spark.conftest import Sql
 from tests.spark.logs import Catalog, check_lockstep
@@ -46,6 +47,31 @@ def test_a_writer_that_commits_as_fast_as_it_can_never_meets_the_limit(sql: Sql,
     assert time.monotonic() - started < 10 * COMMITS
     assert sorted(row.id for row in sql("SELECT id FROM narrow.s.t")) == list(range(COMMITS))
     assert sql("DESCRIBE HISTORY narrow.s.t")[0].version == COMMITS
+
+
+def test_nobody_meets_the_limit_while_writers_of_both_kinds_commit_as_fast_as_they_can(
+    sql: Sql, narrow: ServerProcess
+) -> None:
+    """5,000 commits over REST, published by nobody but the server, and those of Spark beside them."""
+    sql("CREATE SCHEMA narrow.both")
+    sql("CREATE TABLE narrow.both.spark (id INT)")
+
+    def write(name: str) -> set[int]:
+        with narrow.http() as http:
+            table = Lake(http, "narrow", "both").new_table(name)
+            return {table.commit(version).status_code for version in range(1, 2501)}
+
+    number = 0
+    with ThreadPoolExecutor(2) as pool:
+        writing = [pool.submit(write, f"rest{each}") for each in range(2)]
+        while number < COMMITS or not all(one.done() for one in writing):
+            sql(f"INSERT INTO narrow.both.spark VALUES ({number})")
+            number += 1
+        assert [one.result() for one in writing] == [{200}, {200}]
+    assert sorted(row.id for row in sql("SELECT id FROM narrow.both.spark")) == list(range(number))
+    with narrow.http() as http:
+        assert 'status="200"' in (told := http.get("/metrics").text)
+        assert 'status="429"' not in told
 
 
 def test_what_a_session_leaves_unpublished_is_published_by_the_server(sql: Sql, narrow: ServerProcess) -> None:

@@ -5,12 +5,14 @@
     {"work": "append", "table": "main.s.t", "who": "sea", "times": 3}   ->   {"done": 3, "conflicts": 0}
     {"sql": "SELECT * FROM main.s.t"}                                   ->   {"rows": [["sea", 0]]}
     {"sql": "SELECT * FROM main.s.missing"}                             ->   {"refused": "[TABLE_OR_VIEW_NOT_..."}
+    {"own": "http://127.0.0.1:8080"}                                    ->   {"rows": []}, and it knows a commit owner
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +22,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+import tidegate.spark
 from tests.servers import ServerProcess
 from tests.spark import sessions
 
@@ -111,6 +114,7 @@ class WriterProcess:
             stderr=self._errors,
             text=True,
             env=environment,
+            start_new_session=True,
         )
 
     def wait_until_ready(self) -> None:
@@ -124,6 +128,21 @@ class WriterProcess:
         if "refused" in answer:
             raise StatementRefused(answer["refused"])
         return [tuple(row) for row in answer["rows"]]
+
+    def know_owner(self, uri: str) -> None:
+        assert self._ask({"own": uri}) == {"rows": []}
+
+    def begin(self, statement: str) -> None:
+        """Runs it, and nobody waits for an answer."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"sql": statement}) + "\n")
+        self._process.stdin.flush()
+
+    def kill(self) -> None:
+        """With its Java, in the middle of whatever they do."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(timeout=60)
+        self._errors.close()
 
     def stop(self) -> None:
         assert self._process.stdin is not None
@@ -154,7 +173,11 @@ def main(folder: str, conf: str) -> None:
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
         task = json.loads(line)
-        answer = _rows(spark, task["sql"]) if "sql" in task else asdict(perform(spark, Task(**task)))
+        if "own" in task:
+            tidegate.spark.commit_owner(spark, task["own"], token)
+            answer: dict[str, Any] = {"rows": []}
+        else:
+            answer = _rows(spark, task["sql"]) if "sql" in task else asdict(perform(spark, Task(**task)))
         print(json.dumps(answer, default=str), flush=True)
     spark.stop()
 

@@ -34,6 +34,10 @@ CANCEL_SECONDS_MAX = 10
 QUIET_SECONDS = 5.0
 _quiet = threading.Event()
 """Set for a while after Ctrl-C: Java complains at length about work that was cancelled."""
+PY4J_MODULES = {"java_gateway", "clientserver"}
+PY4J_LOGGERS = ("py4j", *(f"py4j.{module}" for module in PY4J_MODULES))
+_thread = threading.local()
+"""`java_may_be_gone` while this thread asks what a Java that has ended cannot answer: Py4J logs that, and raises it."""
 NOISE = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
 
 Uri = Annotated[
@@ -121,8 +125,15 @@ def _silence_pyspark() -> None:
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
-    for name in (None, "py4j"):  # A filter is asked by the logger that is called only.
-        logging.getLogger(name).addFilter(lambda record: record.msg != "KeyboardInterrupt while sending command.")
+    for name in (None, *PY4J_LOGGERS):  # A filter is asked by the logger that is called only.
+        logging.getLogger(name).addFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    if record.module not in PY4J_MODULES:
+        return True
+    expected = _quiet.is_set() or getattr(_thread, "java_may_be_gone", False)
+    return not expected and record.msg != "KeyboardInterrupt while sending command."
 
 
 @contextlib.contextmanager
@@ -149,8 +160,12 @@ def _interruptible(spark: SparkSession) -> Generator[None]:
 
 def _even_if_java_is_gone(work: Callable[[], object]) -> None:
     """Ctrl-C reaches Java as well, which may end before we do: then there is nothing left to cancel or to stop."""
-    with contextlib.suppress(Exception):
-        work()
+    _thread.java_may_be_gone = True
+    try:
+        with contextlib.suppress(Exception):
+            work()
+    finally:
+        _thread.java_may_be_gone = False
 
 
 def _usual_conf(master: str | None, catalogs: tuple[str, ...]) -> dict[str, str]:

@@ -58,7 +58,7 @@ def _look(target: Target, table: str | None, *, fix: bool, quiet: bool) -> Found
     method = "POST" if fix else "GET"
     if table is not None:
         return {table: _findings(target, f"tables/{quote(table, safe='')}", method)}
-    names = list(_all_tables(target))
+    names = list(all_tables(target))
     found: dict[str, Sequence[Mapping[str, Any]]] = {}
     with Progress(console=Console(stderr=True), transient=True, disable=quiet) as progress:
         for name in progress.track(names, description="Looking at tables"):
@@ -72,10 +72,13 @@ def _findings(target: Target, what: str, method: str) -> Sequence[Mapping[str, A
     return ask(target, path, method=method, holds="findings", seconds_max=LOOK_SECONDS_MAX)["findings"]
 
 
-def _all_tables(target: Target) -> Iterator[str]:
+def all_tables(target: Target, *, managed: bool = False) -> Iterator[str]:
+    """Full names; with `managed` of managed tables only."""
     for catalog in _pages(target, "catalogs", {}):
         for schema in _pages(target, "schemas", {"catalog_name": catalog["name"]}):
             for table in _pages(target, "tables", {"catalog_name": catalog["name"], "schema_name": schema["name"]}):
+                if managed and table.get("table_type") != "MANAGED":
+                    continue
                 yield f"{catalog['name']}.{schema['name']}.{table['name']}"
 
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any
@@ -16,9 +17,10 @@ from rich.console import Console
 from rich.text import Text
 
 from tidegate.cli import flags, server
-from tidegate.domain.errors import TidegateError
+from tidegate.domain.errors import TidegateError, Unavailable
 
 WAIT_SECONDS = 20
+AGAIN_SECONDS = 1.0
 _COLOURS = {"table.alarm": "bold red", "table.dropped": "yellow", "table.purged": "yellow", "table.created": "green"}
 
 
@@ -58,22 +60,27 @@ def events(
 
 
 def read_events(target: server.Target, query: Mapping[str, object], *, follow: bool) -> Iterator[dict[str, Any]]:
-    """Page by page; with `follow` for ever. An answer that does not move on ends it."""
+    """Page by page; with `follow` for ever, also while a server that has answered once is away."""
     asked: dict[str, object] = dict(query)
     while True:
-        page = server.ask(
-            target,
-            f"{server.EXTENSIONS}/events",
-            query=asked,
-            holds="next_after",
-            seconds_max=WAIT_SECONDS + 30,
-        )
+        try:
+            page = _ask(target, asked)
+        except Unavailable:
+            if "wait_seconds" not in asked:
+                raise
+            time.sleep(AGAIN_SECONDS)
+            continue
         yield from page["events"]
         if not follow and page["next_after"] >= page["last"]:
             return
         asked["after"] = page["next_after"]
         if follow:
             asked["wait_seconds"] = WAIT_SECONDS
+
+
+def _ask(target: server.Target, query: Mapping[str, object]) -> dict[str, Any]:
+    path = f"{server.EXTENSIONS}/events"
+    return server.ask(target, path, query=query, holds="next_after", seconds_max=WAIT_SECONDS + 30)
 
 
 def render_event(event: Mapping[str, Any]) -> Text:

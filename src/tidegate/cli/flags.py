@@ -18,6 +18,8 @@ Port = Annotated[int | None, typer.Option(help=help_of("port"), show_default="80
 Database = Annotated[str | None, typer.Option(help=help_of("database"))]
 StorageRoot = Annotated[str | None, typer.Option(help=help_of("storage_root"))]
 Auth = Annotated[str | None, typer.Option(help=help_of("auth"), show_default="token")]
+TlsCertificate = Annotated[str | None, typer.Option(help=help_of("tls_certificate"))]
+TlsKey = Annotated[str | None, typer.Option(help=help_of("tls_key"))]
 Workers = Annotated[int | None, typer.Option(help=help_of("workers"), show_default="1")]
 LogLevel = Annotated[str | None, typer.Option(help=help_of("log_level"), show_default="info")]
 

@@ -26,7 +26,19 @@ COMMANDS = (
     "adopt",
     "release",
     "adoptable",
+    "policies",
     "doctor",
+    "verify",
+    "audit",
+    "users",
+    "groups",
+    "tokens",
+    "whoami",
+    "grant",
+    "revoke",
+    "can",
+    "give",
+    "guard",
     "top",
     "sql",
     "shell",
@@ -34,6 +46,8 @@ COMMANDS = (
     "demo",
     "version",
 )
+_MODULES: dict[str, str] = dict.fromkeys(("grant", "revoke", "can", "give", "guard"), "rights")
+"""Of commands that share one."""
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
@@ -62,7 +76,7 @@ class _Commands(TyperGroup):
 def _module(command: str) -> Any:
     gc.disable()  # nothing of what is made now is garbage, and looking for it takes a tenth of the time
     try:
-        return importlib.import_module(f"tidegate.cli.{command}")
+        return importlib.import_module(f"tidegate.cli.{_MODULES.get(command, command)}")
     finally:
         gc.enable()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import socket
+import ssl
 import sys
 from types import FrameType
 from urllib.parse import unquote, urlsplit
@@ -14,7 +15,7 @@ import uvicorn
 
 from tidegate.cli import flags
 from tidegate.cli.workers import run_workers
-from tidegate.compose import TOKEN_FILE, build_authenticator, build_server, prepare
+from tidegate.compose import TOKEN_FILE, admin_token, build_server, prepare
 from tidegate.domain.errors import InvalidRequest, TidegateError
 from tidegate.http.serving import server_config
 from tidegate.settings import Settings
@@ -35,6 +36,8 @@ def serve(
     database: flags.Database = None,
     storage_root: flags.StorageRoot = None,
     auth: flags.Auth = None,
+    tls_certificate: flags.TlsCertificate = None,
+    tls_key: flags.TlsKey = None,
     workers: flags.Workers = None,
     log_level: flags.LogLevel = None,
 ) -> None:
@@ -53,6 +56,8 @@ def serve(
         database=database,
         storage_root=storage_root,
         auth=auth,
+        tls_certificate=tls_certificate,
+        tls_key=tls_key,
         workers=workers,
         log_level=log_level,
     )
@@ -68,8 +73,10 @@ def run(settings: Settings) -> None:
     _start_logging(settings)
     if settings.otel_endpoint:
         require_packages()
+    _check_tls(settings)
     prepare(settings)
-    build_authenticator(settings)  # the token is there before anybody is told where to find it
+    if settings.auth == "token":
+        admin_token(settings)  # the token is there before anybody is told where to find it
     listening = _listen(settings)
     _announce(settings, _url(settings, listening))
     if settings.workers == 1:
@@ -87,8 +94,27 @@ def serve_on(settings: Settings, listening: socket.socket) -> None:
         signal.signal(asked_to_stop, _exit)
     _tame_the_garbage_collector()
     sys.setswitchinterval(SWITCH_SECONDS)
-    config = server_config(server.app, shutdown_seconds_max=settings.shutdown_seconds_max)
+    config = server_config(
+        server.app,
+        shutdown_seconds_max=settings.shutdown_seconds_max,
+        request_seconds_max=settings.request_seconds_max,
+        tls_certificate=settings.tls_certificate,
+        tls_key=settings.tls_key,
+    )
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _check_tls(settings: Settings) -> None:
+    """What cannot be served with is told before anything is made or announced."""
+    if bool(settings.tls_certificate) != bool(settings.tls_key):
+        raise InvalidRequest("TLS needs both tls_certificate and tls_key.")
+    if settings.tls_certificate:
+        try:
+            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+                settings.tls_certificate, settings.tls_key
+            )
+        except OSError as error:  # an error of TLS is one too
+            raise InvalidRequest(f"The certificate or its key cannot be used: {error}.") from None
 
 
 def _tame_the_garbage_collector() -> None:
@@ -131,7 +157,8 @@ def _listen(settings: Settings) -> socket.socket:
 
 def _url(settings: Settings, listening: socket.socket) -> str:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"http://{host}:{listening.getsockname()[1]}"
+    scheme = "https" if settings.tls_certificate else "http"
+    return f"{scheme}://{host}:{listening.getsockname()[1]}"
 
 
 def _announce(settings: Settings, url: str) -> None:

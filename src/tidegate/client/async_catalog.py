@@ -15,6 +15,7 @@ from tidegate.client import (
     events,
     file_appends,
     ownership,
+    rights,
     schemas,
     snapshots,
     tables,
@@ -179,7 +180,7 @@ class AsyncCatalog:
         comment: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> AsyncTable:
-        """A managed table. `columns`: types by name, or the fields, or the struct type, of a Delta schema."""
+        """A managed table. `columns`: types by name, fields or struct type of a Delta schema, or a schema of Arrow."""
         wanted = creation.NewTable(
             name=name,
             columns=columns,
@@ -204,6 +205,18 @@ class AsyncCatalog:
     async def release_table(self, name: str, *, forget: bool = False) -> ReleasedTable:
         """Gives a managed table back to its file system. `forget`: it is not kept as an external table."""
         return await self._driver.run(ownership.release_table(name, forget=forget))
+
+    async def grants(self, on: str) -> dict[str, list[str]]:
+        """What was granted on a catalog, schema, table or `metastore`: the privileges of each principal."""
+        return await self._driver.run(rights.get_grants(on))
+
+    async def grant(self, principal: str, privilege: str, on: str) -> dict[str, list[str]]:
+        """Gives a privilege on an object and everything below it. What is granted on the object afterwards."""
+        return await self._driver.run(rights.change_grants(on, principal, add=[privilege]))
+
+    async def revoke(self, principal: str, privilege: str, on: str) -> dict[str, list[str]]:
+        """Takes a privilege away. What is granted on the object afterwards."""
+        return await self._driver.run(rights.change_grants(on, principal, remove=[privilege]))
 
     async def list_dropped_tables(self) -> list[DroppedTable]:
         """The last dropped first."""

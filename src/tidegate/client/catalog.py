@@ -15,6 +15,7 @@ from tidegate.client import (
     events,
     file_appends,
     ownership,
+    rights,
     schemas,
     snapshots,
     tables,
@@ -175,7 +176,7 @@ class Catalog:
         comment: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """A managed table. `columns`: types by name, or the fields, or the struct type, of a Delta schema."""
+        """A managed table. `columns`: types by name, fields or struct type of a Delta schema, or a schema of Arrow."""
         wanted = creation.NewTable(
             name=name,
             columns=columns,
@@ -198,6 +199,18 @@ class Catalog:
     def release_table(self, name: str, *, forget: bool = False) -> ReleasedTable:
         """Gives a managed table back to its file system. `forget`: it is not kept as an external table."""
         return self._driver.run(ownership.release_table(name, forget=forget))
+
+    def grants(self, on: str) -> dict[str, list[str]]:
+        """What was granted on a catalog, schema, table or `metastore`: the privileges of each principal."""
+        return self._driver.run(rights.get_grants(on))
+
+    def grant(self, principal: str, privilege: str, on: str) -> dict[str, list[str]]:
+        """Gives a privilege on an object and everything below it. What is granted on the object afterwards."""
+        return self._driver.run(rights.change_grants(on, principal, add=[privilege]))
+
+    def revoke(self, principal: str, privilege: str, on: str) -> dict[str, list[str]]:
+        """Takes a privilege away. What is granted on the object afterwards."""
+        return self._driver.run(rights.change_grants(on, principal, remove=[privilege]))
 
     def list_dropped_tables(self) -> list[DroppedTable]:
         """The last dropped first."""

@@ -7,15 +7,27 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, TypeGuard, cast
 
 from tidegate.client.errors import InvalidRequest
 
+
+class ArrowSchema(Protocol):
+    """A `pyarrow.Schema`, which has no types to give."""
+
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def types(self) -> list[Any]: ...
+
+
 DataType: TypeAlias = str | Mapping[str, Any]
 """A name such as "long" or "decimal(10,2)", or Delta's JSON of an array, a map or a struct."""
-Columns: TypeAlias = Mapping[str, DataType] | Sequence[Mapping[str, Any]]
-"""Types by name, or Delta's fields; Delta's whole struct type is one of the former, by its looks."""
+Columns: TypeAlias = Mapping[str, DataType] | Sequence[Mapping[str, Any]] | ArrowSchema
+"""Types by name, Delta's fields or a schema of Arrow; Delta's whole struct type is one of the former, by its looks."""
 
 _WIRE = {
     "elementType": "element-type",
@@ -30,11 +42,25 @@ TYPES_IN = frozenset({"elementType", "keyType", "valueType"})
 
 def log_schema(columns: Columns) -> dict[str, Any]:
     """Delta's struct type, whichever way the columns were stated."""
+    if _is_of_arrow(columns):
+        # Not at the top: most of the client does without pyarrow.
+        from tidegate.client.data.schema import delta_schema
+        from tidegate.client.log.types import schema_string
+
+        return json.loads(schema_string(delta_schema(columns)))
     if isinstance(columns, Mapping):
         if columns.get("type") == "struct" and isinstance(columns.get("fields"), list):
             return {"type": "struct", "fields": [_field(field) for field in cast("Any", columns)["fields"]]}
         return {"type": "struct", "fields": [_field({"name": name, "type": type}) for name, type in columns.items()]}
-    return {"type": "struct", "fields": [_field(field) for field in columns]}
+    if isinstance(columns, str) or not isinstance(columns, Sequence):
+        raise InvalidRequest(f"Columns are types by name, Delta's fields or Arrow's schema, not {columns!r:.80}.")
+    return {"type": "struct", "fields": [_field(field) for field in cast("Sequence[Any]", columns)]}
+
+
+def _is_of_arrow(columns: Columns) -> TypeGuard[ArrowSchema]:
+    """Without importing pyarrow: who has a schema of it has imported it."""
+    pyarrow: Any = sys.modules.get("pyarrow")
+    return pyarrow is not None and isinstance(columns, pyarrow.Schema)
 
 
 def to_wire(data_type: DataType) -> Any:
@@ -57,9 +83,10 @@ def primitives(data_type: DataType) -> Iterator[str]:
             yield from primitives(data_type[key])
 
 
-def _field(stated: Mapping[str, Any]) -> dict[str, Any]:
+def _field(told: Any) -> dict[str, Any]:
+    stated = cast("dict[str, Any]", told if isinstance(told, Mapping) else {})
     if not isinstance(stated.get("name"), str) or "type" not in stated:
-        raise InvalidRequest(f"A column needs a name and a type, and this one is {dict(stated)!r}.")
+        raise InvalidRequest(f"A column needs a name and a type, and this one is {told!r}.")
     return {
         "name": stated["name"],
         "type": _type(stated["type"]),

@@ -28,6 +28,7 @@ from tidegate.client.conversations import Answer, Conversation, decoded, do, exc
 from tidegate.client.errors import (
     CommitOutcomeUnknown,
     InvalidCommit,
+    InvalidRequest,
     NotATidegate,
     OutcomeUnknown,
     StorageFailure,
@@ -130,6 +131,9 @@ def resend(table: TableHandle, files: Files, unknown: CommitOutcomeUnknown) -> C
 
 
 def get_ratified_commits(table: TableHandle, start: int | None, end: int | None) -> Conversation[RatifiedCommits]:
+    for bound in (start, end):
+        if bound is not None and (type(bound) is not int or bound < 0):
+            raise InvalidRequest(f"Versions are counted from 0, and {bound!r} is none. Ask for a range of versions.")
     kept = yield from look(table)
     if kept.latest is None:
         raise external(table.name)

@@ -94,6 +94,12 @@ class Patience:
     seconds_max: float = 5.0
     retry_after_seconds_max: float = 30.0
 
+    def __post_init__(self) -> None:
+        if self.attempts_max < 1 or self.answer_seconds_max <= 0:
+            raise errors.InvalidRequest("Patience needs at least one attempt, and some time to wait for its answer.")
+        if min(self.first_seconds, self.seconds_max, self.retry_after_seconds_max) < 0:
+            raise errors.InvalidRequest("Patience needs pauses of 0 seconds or more.")
+
     def pause(self, again: Again) -> float | None:
         """None: enough."""
         if again.attempt >= self.attempts_max:

@@ -70,11 +70,12 @@ def create_table(wanted: NewTable, files: Files) -> Conversation[KnownTable]:
     catalog, schema, name = split_table(wanted.name)
     if wanted.partition_by and wanted.cluster_by:
         raise InvalidRequest("A table is partitioned or clustered, not both. Leave out partition_by or cluster_by.")
+    columns = log_schema(wanted.columns)
     where = schema_path(f"{catalog}.{schema}")
     # Staged twice, one of the two is left behind, and expires: it may be repeated.
     answer = yield from request("POST", f"{where}/staging-tables", body={"name": name}, repeatable=True)
     staging = decoded(answer, StagingTable)
-    version_0 = plan(wanted, staging)
+    version_0 = plan(wanted, columns, staging)
     timestamp = time.time_ns() // 1_000_000
     content = _log_content(wanted, staging, version_0, timestamp)
     yield from do(partial(_write, files, staging.location, content))
@@ -91,10 +92,9 @@ def _write(files: Files, location: str, content: bytes) -> None:
     files.write_new(published_path(location, 0), content)
 
 
-def plan(wanted: NewTable, staging: StagingTable) -> Version0:
+def plan(wanted: NewTable, schema: dict[str, Any], staging: StagingTable) -> Version0:
     required = {key: value for key, value in staging.required_properties.items() if value is not None}
     properties = {**required, **{str(key): str(value) for key, value in wanted.properties.items()}}
-    schema = log_schema(wanted.columns)
     features = set(_features(schema, properties, clustered=bool(wanted.cluster_by)))
     if "columnMapping" in features:
         ids = itertools.count(1)

@@ -122,7 +122,7 @@ def _options(address: Address) -> dict[str, Any]:
     # A proxy is for the world outside; the machine itself is reached without one. Nor are certificates of the world
     # of use here without TLS, and loading them takes longer than a commit.
     plain = address.url.startswith("http://")
-    verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True
+    verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else ssl.create_default_context()
     return {"headers": address.headers, "trust_env": False, "verify": verify}
 
 

@@ -265,6 +265,15 @@ class InlineConflict(Struct, frozen=True):
         return Conflict(self.latest_version, [one.commit() for one in self.commits], self.append_stands)
 
 
+class PrivilegeAssignment(Struct, frozen=True):
+    principal: str
+    privileges: list[str]
+
+
+class PermissionsList(Struct, frozen=True):
+    privilege_assignments: list[PrivilegeAssignment]
+
+
 class ErrorBody(Struct, frozen=True):
     """Both spellings: Delta REST v1.0 has an object `error`, the other faces `error_code` and `message`."""
 

@@ -7,11 +7,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidegate.db.schema import commits
-from tidegate.domain.commits import Commit, RatifiedCommit
-from tidegate.domain.names import TableId
+from tidegate.domain.commits import Commit
+from tidegate.domain.ports import Won
 
-COMMIT = [column for column in commits.c if column.name not in {"proposed_at", "ratified_at"}]
-"""What a commit is, without when it happened: loads and decisions have no use for that."""
+_TOLD = {"proposed_at", "ratified_at", "principal", "chain", "verified_sha256"}
+COMMIT = [column for column in commits.c if column.name not in _TOLD]
+"""What a commit is, without when it happened and by whom: loads and decisions have no use for that."""
 
 
 def commit_of(row: sa.Row[Any]) -> Commit:
@@ -22,14 +23,15 @@ def commit_of(row: sa.Row[Any]) -> Commit:
         file_size=row.file_size,
         file_modified_at=row.file_modified_at,
         inline=row.inline == 1,
+        content_sha256=row.content_sha256,
     )
 
 
-def commit_row(table_id: TableId, ratified: RatifiedCommit) -> tuple[Any, ...]:
+def commit_row(won: Won) -> tuple[Any, ...]:
     """The values of COMMIT_COLUMNS."""
-    commit = ratified.commit
+    ratified, commit = won.ratified, won.ratified.commit
     return (
-        table_id,
+        won.table_id,
         commit.version,
         commit.timestamp,
         commit.file_name,
@@ -38,4 +40,7 @@ def commit_row(table_id: TableId, ratified: RatifiedCommit) -> tuple[Any, ...]:
         ratified.proposed_at,
         ratified.ratified_at,
         int(commit.inline),
+        commit.content_sha256,
+        won.principal,
+        won.chain,
     )

@@ -22,11 +22,13 @@ from tidegate.db.quick_transactions import QuickTransactions
 from tidegate.db.transactions import Transactions
 from tidegate.db.unit_of_work import SqlUnitOfWork
 from tidegate.db.writer import DecideGroup, Writer
+from tidegate.domain.audit import AuditRecord
 from tidegate.domain.errors import NoSuchTable
 from tidegate.domain.names import TableId, TableName
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.ratification import Decision, Proposal
 from tidegate.domain.tables import Table
+from tidegate.telemetry.current import CURRENT, AtWork, RequestAtWork
 from tidegate.telemetry.server import ServerMeasures
 from tidegate.telemetry.traces import Traces
 
@@ -53,8 +55,11 @@ class SqlDatabase:
         known_max: int,
         measures: ServerMeasures,
         traces: Traces | None = None,
+        record: Callable[[AtWork | None], AuditRecord | None] | None = None,
     ) -> None:
+        """`record` tells what the audit log says of a write that is asked for; None if it says nothing."""
         parsed = parse_url(url)
+        self._record = record
         self._known = KnownTables(entries_max=known_max)
         self._hot = hot_statements(parsed.get_backend_name())
         # One more than there are threads, for the lookups on SQLite.
@@ -103,8 +108,14 @@ class SqlDatabase:
     def known_table(self, id: TableId) -> Table | None:
         return self._known.newest(id)
 
-    async def write(self, work: Callable[[UnitOfWork], T]) -> T:
-        return await self._writer.submit(work)
+    async def write(self, work: Callable[[UnitOfWork], T], *, audited: bool = True) -> T:
+        asked_by = CURRENT.get()
+        record = self._record(asked_by) if audited and self._record is not None else None
+        if record is None or not isinstance(asked_by, RequestAtWork):
+            return await self._writer.submit(work)
+        done = await self._writer.submit(lambda uow: _with_record(uow, work, record))
+        asked_by.recorded = True
+        return done
 
     def exclusively(self, work: str) -> AbstractAsyncContextManager[bool]:
         return self._exclusive(work)
@@ -118,6 +129,12 @@ class SqlDatabase:
                 return work(SqlUnitOfWork(connection, self._known, self._hot))
         except DBAPIError as error:
             raise unavailable(error) from error
+
+
+def _with_record(uow: UnitOfWork, work: Callable[[UnitOfWork], T], record: AuditRecord) -> T:
+    done = work(uow)
+    uow.audit.add([record])
+    return done
 
 
 # Imported late: whoever runs on SQLite does not wait for PostgreSQL's driver.

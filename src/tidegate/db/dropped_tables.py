@@ -12,12 +12,15 @@ from tidegate.db.errors import is_missing_parent
 from tidegate.db.known_tables import new_state
 from tidegate.db.removals import removal_of
 from tidegate.db.schema import catalogs, commits, grants, removals, schemas, tables
-from tidegate.domain.dropped_tables import DroppedTable
-from tidegate.domain.errors import NoSuchSchema, NoSuchTable, TableAlreadyExists
+from tidegate.db.shown import is_shown
+from tidegate.domain.dropped_tables import DroppedTable, no_such_dropped_table
+from tidegate.domain.errors import NoSuchSchema, TableAlreadyExists
+from tidegate.domain.grants import Privilege
 from tidegate.domain.names import TableId, TableName, parse_table_name
 from tidegate.domain.namespaces import Schema
 from tidegate.domain.privileges import Principal
 from tidegate.domain.removals import Removal
+from tidegate.domain.rights import Names
 from tidegate.domain.tables import TableType
 
 _SELECT = (
@@ -37,18 +40,26 @@ class SqlDroppedTables:
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
 
-    def page(self, *, before: tuple[int, TableId] | None, limit: int) -> Sequence[DroppedTable]:
+    def page(
+        self, *, before: tuple[int, TableId] | None, limit: int, only_for: Names | None = None
+    ) -> Sequence[DroppedTable]:
         query = _SELECT.order_by(tables.c.dropped_at.desc(), tables.c.id.desc()).limit(limit)
+        if only_for is not None:
+            on_the_way = [is_shown(one, only_for, {Privilege.MANAGE}) for one in (tables, schemas, catalogs)]
+            query = query.where(sa.or_(*on_the_way))
         if before is not None:
             at, id = before
             older = (tables.c.dropped_at < at) | ((tables.c.dropped_at == at) & (tables.c.id < id))
             query = query.where(older)
         return self._read(query)
 
+    def find(self, id: TableId) -> DroppedTable | None:
+        return next(iter(self._read(_SELECT.where(tables.c.id == id))), None)
+
     def lock(self, id: TableId) -> DroppedTable:
         found = self.find_locked(id)
         if found is None:
-            raise NoSuchTable(f"with id {id} among the dropped ones", hint="Perhaps it was restored or purged.")
+            raise no_such_dropped_table(id)
         return found
 
     def find_locked(self, id: TableId) -> DroppedTable | None:
@@ -56,7 +67,7 @@ class SqlDroppedTables:
         # Locked first and read afterwards: what held the lock may have changed it.
         if self._connection.execute(locked).first() is None:
             return None
-        return next(iter(self._read(_SELECT.where(tables.c.id == id))), None)
+        return self.find(id)
 
     def overdue(self, *, dropped_before: int, limit: int) -> Sequence[DroppedTable]:
         """The oldest of those that nobody has begun to purge."""

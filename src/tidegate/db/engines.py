@@ -8,6 +8,7 @@ writers lock the rows that they decide on.
 from __future__ import annotations
 
 import sqlite3
+import time
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import psycopg
 
 BUSY_WAIT_MS = 30_000
+WAL_RETRY_SECONDS = 0.005
 CHECKPOINT_PAGES = 1_000
 
 _PATIENCE = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
@@ -100,9 +102,9 @@ def _prepare_sqlite(
     def configure(connection: sqlite3.Connection, _record: Any) -> None:  # pyright: ignore[reportUnusedFunction]
         # Transactions are begun by us: the driver's own idea of when one begins breaks snapshots.
         connection.isolation_level = None
+        _switch_to_wal(connection)
         for pragma in (
             f"busy_timeout={busy_wait_ms}",
-            "journal_mode=WAL",
             "synchronous=FULL",
             "foreign_keys=ON",
             "cache_size=-65536",
@@ -115,3 +117,18 @@ def _prepare_sqlite(
         @event.listens_for(engine, "begin")
         def start(connection: sa.Connection) -> None:  # pyright: ignore[reportUnusedFunction]
             connection.exec_driver_sql(begin)
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Of several who open a new database at once, one switches and the others have to try again: SQLite does not wait
+    where two that hold a read lock both want more.
+    """
+    deadline = time.monotonic() + BUSY_WAIT_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(WAL_RETRY_SECONDS)

@@ -31,10 +31,14 @@ COMMIT_COLUMNS = (
     "proposed_at",
     "ratified_at",
     "inline",
+    "content_sha256",
+    "principal",
+    "chain",
 )
 CONTENT_COLUMNS = ("table_id", "version", "content")
 OPENED_COLUMNS = ("table_id", "txn_id", "version", "ratified_at")
 DONE_COLUMNS = ("table_id", "version")
+VERIFIED_COLUMNS = ("verified_sha256", "table_id", "version")
 CHANGING_COLUMNS = (
     "updated_at",
     "updated_by",
@@ -48,11 +52,32 @@ CHANGING_COLUMNS = (
     "row_mark_version",
     "row_mark",
     "releasing",
+    "chain",
     "state",
 )
 EVENT_COLUMNS = ("kind", "table_id", "table_name", "version", "at", "principal", "data")
+AUDIT_COLUMNS = (
+    "at",
+    "principal",
+    "operation",
+    "subject",
+    "allowed",
+    "reason",
+    "message",
+    "request_id",
+    "address",
+    "version",
+    "txn_id",
+    "times",
+)
 TEXT_COLUMNS = frozenset(
     {
+        "operation",
+        "subject",
+        "reason",
+        "message",
+        "request_id",
+        "address",
         "table_id",
         "id",
         "file_name",
@@ -64,6 +89,9 @@ TEXT_COLUMNS = frozenset(
         "data",
         "content",
         "txn_id",
+        "content_sha256",
+        "verified_sha256",
+        "chain",
     }
 )
 
@@ -87,9 +115,13 @@ class GroupRows(NamedTuple):
     """Of OPENED_COLUMNS."""
     done: Sequence[Row]
     """Of DONE_COLUMNS: up to this version contents go, because they are published."""
+    verified: Sequence[Row]
+    """Of VERIFIED_COLUMNS: what was seen in the log of commits whose content was not known."""
+    audit: Sequence[Row]
+    """Of AUDIT_COLUMNS."""
 
 
-NOTHING = GroupRows((), (), (), (), (), ())
+NOTHING = GroupRows((), (), (), (), (), (), (), ())
 
 
 class HotStatements(Protocol):
@@ -128,6 +160,8 @@ class SqliteStatements:
     _keep = _insert("inline_commits", CONTENT_COLUMNS)
     _open = _insert("open_commits", OPENED_COLUMNS)
     _finish = "DELETE FROM inline_commits WHERE table_id = ? AND version <= ?"
+    _audit = _insert("audit", AUDIT_COLUMNS)
+    _verify = "UPDATE commits SET verified_sha256 = ? WHERE table_id = ? AND version = ? AND content_sha256 IS NULL"
     _change = f"UPDATE tables SET {', '.join(f'{name} = ?' for name in CHANGING_COLUMNS)} WHERE id = ?"  # noqa: S608
 
     def names(self, names: Sequence[TableName]) -> tuple[Any, ...]:
@@ -147,7 +181,9 @@ class SqliteStatements:
         driver.executemany(self._add, rows.commits)
         driver.executemany(self._change, rows.tables)
         driver.executemany(self._tell, rows.events)
-        for statement, some in ((self._keep, rows.contents), (self._open, rows.opened), (self._finish, rows.done)):
+        driver.executemany(self._audit, rows.audit)
+        seldom = (self._keep, self._open, self._finish, self._verify)
+        for statement, some in zip(seldom, (rows.contents, rows.opened, rows.done, rows.verified), strict=True):
             if some:
                 driver.executemany(statement, some)
 
@@ -185,13 +221,19 @@ class PostgresStatements:
         DELETE FROM inline_commits USING unnest({_arrays(DONE_COLUMNS)}) AS done({", ".join(DONE_COLUMNS)})
         WHERE inline_commits.table_id = done.table_id AND inline_commits.version <= done.version
     """.encode()  # noqa: S608
+    auditing = _insert_all("audit", AUDIT_COLUMNS)
+    verifying = f"""
+        UPDATE commits SET verified_sha256 = seen.verified_sha256
+        FROM unnest({_arrays(VERIFIED_COLUMNS)}) AS seen({", ".join(VERIFIED_COLUMNS)})
+        WHERE commits.table_id = seen.table_id AND commits.version = seen.version AND content_sha256 IS NULL
+    """.encode()  # noqa: S608
     changing = f"""
         UPDATE tables SET {", ".join(f"{name} = changed.{name}" for name in CHANGING_COLUMNS)}
         FROM unnest({_arrays((*CHANGING_COLUMNS, "id"))}) AS changed({", ".join((*CHANGING_COLUMNS, "id"))})
         WHERE tables.id = changed.id
     """.encode()  # noqa: S608
 
-    writing = (adding, changing, telling, keeping, remembering, finishing)
+    writing = (adding, changing, telling, keeping, remembering, finishing, verifying, auditing)
     """In the order of GroupRows."""
 
     def names(self, names: Sequence[TableName]) -> tuple[Any, ...]:

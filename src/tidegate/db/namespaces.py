@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tidegate.db.errors import is_missing_parent
 from tidegate.db.schema import catalogs, grants, metastore, schemas, tables
+from tidegate.db.shown import is_shown
 from tidegate.db.tables import change_all
 from tidegate.domain.errors import (
     AlreadyExists,
@@ -20,8 +21,10 @@ from tidegate.domain.errors import (
     NotEmpty,
     SchemaAlreadyExists,
 )
+from tidegate.domain.grants import SecurableType
 from tidegate.domain.names import SchemaName
 from tidegate.domain.namespaces import Catalog, Details, Schema, Stamps
+from tidegate.domain.rights import SHOWN_BY, Names
 
 
 class SqlMetastore:
@@ -54,8 +57,10 @@ class SqlCatalogs:
     def lock(self, name: str) -> Catalog:
         return self._one(name, sa.select(catalogs).with_for_update())
 
-    def page(self, *, after: str, limit: int) -> Sequence[Catalog]:
+    def page(self, *, after: str, limit: int, only_for: Names | None = None) -> Sequence[Catalog]:
         query = sa.select(catalogs).where(catalogs.c.name > after).order_by(catalogs.c.name).limit(limit)
+        if only_for is not None:
+            query = query.where(is_shown(catalogs, only_for, SHOWN_BY[SecurableType.CATALOG]))
         return [_catalog(row) for row in self._connection.execute(query)]
 
     def change(self, catalog: Catalog) -> None:
@@ -116,13 +121,15 @@ class SqlSchemas:
         # Read again: while we waited for the lock, it may have been changed.
         return self.get(name)
 
-    def page(self, catalog: Catalog, *, after: str, limit: int) -> Sequence[Schema]:
+    def page(self, catalog: Catalog, *, after: str, limit: int, only_for: Names | None = None) -> Sequence[Schema]:
         query = (
             sa.select(schemas)
             .where(schemas.c.catalog_id == catalog.id, schemas.c.name > after)
             .order_by(schemas.c.name)
             .limit(limit)
         )
+        if only_for is not None:
+            query = query.where(is_shown(schemas, only_for, SHOWN_BY[SecurableType.SCHEMA]))
         return [_schema(row, catalog.name) for row in self._connection.execute(query)]
 
     def change(self, schema: Schema) -> None:

@@ -13,7 +13,7 @@ from tidegate.db.insert_if_absent import insert_if_absent
 from tidegate.db.locations import overlapping
 from tidegate.db.schema import adoptable_locations, ownership_promises
 from tidegate.domain.errors import InvalidRequest
-from tidegate.domain.names import TableId, Version, parse_table_name
+from tidegate.domain.names import SchemaName, TableId, Version, parse_table_name
 from tidegate.domain.ownership import AdoptableLocation, Change, Kept, OwnershipCommit, Promise
 
 
@@ -31,12 +31,13 @@ class SqlOwnership:
             "begun_at": promise.begun_at,
             "begun_by": promise.begun_by,
             **_planned(promise.commit),
+            "version": promise.version,
         }
         try:
             self._connection.execute(ownership_promises.insert().values(**row))
         except IntegrityError:
             raise InvalidRequest(
-                f"The table at {promise.location} is being adopted or released right now. Try again in a moment."
+                f"The table at {promise.location} is changing its owner right now. Try again in a moment."
             ) from None
 
     def get(self, id: TableId) -> Promise | None:
@@ -50,6 +51,13 @@ class SqlOwnership:
     def find_overlapping(self, location: str) -> Promise | None:
         query = _SELECT.where(overlapping(ownership_promises.c.location, location)).limit(1)
         row = self._connection.execute(query).first()
+        return None if row is None else _promise(row)
+
+    def find_below(self, parent: SchemaName | str) -> Promise | None:
+        # Compared as it is: LIKE would take capitals for small letters, and an underscore for anything.
+        prefix = f"{parent}."
+        below = sa.func.substr(ownership_promises.c.name, 1, len(prefix)) == prefix
+        row = self._connection.execute(_SELECT.where(below).limit(1)).first()
         return None if row is None else _promise(row)
 
     def all(self, *, limit: int) -> Sequence[Promise]:
@@ -83,7 +91,7 @@ _SELECT = sa.select(ownership_promises)
 def _still(promise: Promise) -> tuple[sa.ColumnElement[bool], ...]:
     """That nobody has planned it anew since it was read."""
     version = ownership_promises.c.version
-    same = version.is_(None) if promise.commit is None else version == promise.commit.version
+    same = version.is_(None) if promise.version is None else version == promise.version
     return (ownership_promises.c.table_id == promise.table_id, same)
 
 
@@ -108,10 +116,11 @@ def _promise(row: sa.Row[Any]) -> Promise:
         kept=Kept(row.kept),
         begun_at=row.begun_at,
         begun_by=row.begun_by,
+        awaited=None if row.version is None or row.content is not None else Version(row.version),
     )
 
 
 def _commit(row: sa.Row[Any]) -> OwnershipCommit | None:
-    if row.version is None:
+    if row.content is None:
         return None
     return OwnershipCommit(Version(row.version), row.timestamp, row.content.encode(), decode_metadata(row.document))

@@ -8,6 +8,7 @@ from itertools import count
 from typing import NamedTuple
 
 from tidegate.db.hot_statements import (
+    AUDIT_COLUMNS,
     CHANGING_COLUMNS,
     COMMIT_COLUMNS,
     CONTENT_COLUMNS,
@@ -15,6 +16,7 @@ from tidegate.db.hot_statements import (
     EVENT_COLUMNS,
     OPENED_COLUMNS,
     TEXT_COLUMNS,
+    VERIFIED_COLUMNS,
     GroupRows,
     PostgresStatements,
     Row,
@@ -54,6 +56,8 @@ _WRITTEN = (
     _Written(_statement("keep", PostgresStatements.keeping), CONTENT_COLUMNS),
     _Written(_statement("remember", PostgresStatements.remembering), OPENED_COLUMNS),
     _Written(_statement("finish", PostgresStatements.finishing), DONE_COLUMNS),
+    _Written(_statement("verify", PostgresStatements.verifying), VERIFIED_COLUMNS),
+    _Written(_statement("audit", PostgresStatements.auditing), AUDIT_COLUMNS),
 )
 """In the order of GroupRows."""
 GROUP_STATEMENTS = (BEGIN, LOCK, OPENED, *(written.statement for written in _WRITTEN), COMMIT, ROLLBACK)

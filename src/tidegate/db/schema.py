@@ -101,9 +101,13 @@ tables = sa.Table(
     sa.Column("uniform", sa.Text),
     # The version that gives the table back, while that is under way: it takes no other commits.
     sa.Column("releasing", sa.BigInteger),
+    # 1: who may change data may not therefore change metadata.
+    sa.Column("guarded", sa.BigInteger, nullable=False, server_default="0"),
     # The highest row id, as of the last version of which the catalog knows it; null before that.
     sa.Column("row_mark_version", sa.BigInteger),
     sa.Column("row_mark", sa.BigInteger),
+    # Of the latest version: see chain.py.
+    sa.Column("chain", sa.Text),
     # Drawn anew with every change of what is known of the table: see known_tables.py.
     sa.Column("state", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("dropped_at", sa.BigInteger),
@@ -150,7 +154,27 @@ commits = sa.Table(
     sa.Column("ratified_at", sa.BigInteger),
     # 1: it came with its content, which is in inline_commits until it is published.
     sa.Column("inline", sa.BigInteger, nullable=False, server_default="0"),
+    # Null if nobody had read the content when it was ratified; then the next but two says what was published.
+    sa.Column("content_sha256", sa.Text),
+    # Null, with the chain, for commits that are older than these columns.
+    sa.Column("principal", sa.Text),
+    sa.Column("chain", sa.Text),
+    sa.Column("verified_sha256", sa.Text),
     sqlite_with_rowid=False,
+)
+
+chain_starts = sa.Table(
+    "chain_starts",
+    metadata,
+    sa.Column("table_id", sa.Text, sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    # Zero, or that of the commit which adopted the table: it has no row in commits.
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("timestamp", sa.BigInteger, nullable=False),
+    sa.Column("file_size", sa.BigInteger, nullable=False),
+    sa.Column("content_sha256", sa.Text, nullable=False),
+    sa.Column("principal", sa.Text, nullable=False),
+    sa.Column("ratified_at", sa.BigInteger, nullable=False),
+    sa.Column("chain", sa.Text, nullable=False),
 )
 
 inline_commits = sa.Table(
@@ -234,6 +258,34 @@ event_numbers = sa.Table(
     sa.Column("one", sa.Integer, primary_key=True, autoincrement=False),
     # The newest number that was given; kept apart, because old events are removed.
     sa.Column("last", sa.BigInteger, nullable=False),
+    sa.CheckConstraint("one = 1", name="only_one"),
+)
+
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("principal", sa.Text),
+    sa.Column("operation", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text),
+    sa.Column("allowed", sa.BigInteger, nullable=False),
+    sa.Column("reason", sa.Text),
+    sa.Column("message", sa.Text),
+    sa.Column("request_id", sa.Text),
+    sa.Column("address", sa.Text),
+    sa.Column("version", sa.BigInteger),
+    sa.Column("txn_id", sa.Text),
+    sa.Column("times", sa.BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+audit_retention = sa.Table(
+    "audit_retention",
+    metadata,
+    sa.Column("one", sa.Integer, primary_key=True, autoincrement=False),
+    # Records up to this one may go: a trigger keeps all others.
+    sa.Column("removable", sa.BigInteger, nullable=False),
     sa.CheckConstraint("one = 1", name="only_one"),
 )
 
@@ -336,4 +388,36 @@ adoptable_locations = sa.Table(
     sa.Column("location", _Plain, primary_key=True),
     sa.Column("added_at", sa.BigInteger, nullable=False),
     sa.Column("added_by", sa.Text, nullable=False),
+)
+
+identities = sa.Table(
+    "identities",
+    metadata,
+    sa.Column("name", _Plain, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("created_by", sa.Text, nullable=False),
+)
+
+group_members = sa.Table(
+    "group_members",
+    metadata,
+    sa.Column("group_name", _Plain, sa.ForeignKey("identities.name", ondelete="CASCADE"), primary_key=True),
+    sa.Column("member", _Plain, sa.ForeignKey("identities.name", ondelete="CASCADE"), primary_key=True, index=True),
+)
+
+access_tokens = sa.Table(
+    "access_tokens",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    # Its hash; the token itself is nowhere.
+    sa.Column("digest", sa.Text, nullable=False, unique=True),
+    sa.Column("principal", _Plain, sa.ForeignKey("identities.name", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("comment", sa.Text, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("created_by", sa.Text, nullable=False),
+    sa.Column("expires_at", sa.BigInteger, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False, server_default="personal"),
+    # Of a machine's token: the client secret that it was given for, with which it goes.
+    sa.Column("given_for", sa.Text, index=True),
 )

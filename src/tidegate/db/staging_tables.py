@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tidegate.db.locations import overlapping
 from tidegate.db.schema import catalogs, schemas, staging_tables
-from tidegate.domain.errors import InvalidRequest, NoSuchSchema, NoSuchStagingTable
+from tidegate.domain.errors import InvalidRequest, NoSuchSchema, no_such_staging_table
 from tidegate.domain.names import TableId, TableName
 from tidegate.domain.namespaces import Schema
 from tidegate.domain.tables import StagingTable
@@ -53,7 +53,7 @@ class SqlStagingTables:
     def get(self, id: TableId) -> StagingTable:
         row = self._connection.execute(_SELECT.where(staging_tables.c.id == id)).one_or_none()
         if row is None:
-            raise NoSuchStagingTable(f"There is no staging table with id {id}. It may be finished already.")
+            raise no_such_staging_table(id)
         return _staging_table(row)
 
     def find_by_location(self, location: str) -> StagingTable | None:

@@ -10,23 +10,28 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from tidegate.db.audit import audit_row
 from tidegate.db.commit_rows import COMMIT, commit_of, commit_row
 from tidegate.db.documents import decode_metadata, decode_uniform, encode_metadata, encode_uniform
 from tidegate.db.errors import is_missing_parent
 from tidegate.db.events import event_row
-from tidegate.db.hot_statements import CHANGING_COLUMNS, GroupRows, HotStatements
+from tidegate.db.hot_statements import CHANGING_COLUMNS, NOTHING, GroupRows, HotStatements
 from tidegate.db.known_tables import KnownTables, State, new_state
 from tidegate.db.locations import overlapping
 from tidegate.db.schema import catalogs, commits, grants, removals, schemas, staging_tables, table_metadata, tables
+from tidegate.db.shown import is_shown
+from tidegate.domain.audit import AuditRecord
 from tidegate.domain.commits import Commit, RatifiedCommit
 from tidegate.domain.errors import NoSuchSchema, NoSuchTable, TableAlreadyExists
 from tidegate.domain.events import Event
+from tidegate.domain.grants import SecurableType
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.namespaces import Schema
 from tidegate.domain.ports import Won
 from tidegate.domain.privileges import Principal
 from tidegate.domain.publishing import Backlog, Behind
 from tidegate.domain.put_if_absent import COMMITS_PROPERTY, PUT_IF_ABSENT
+from tidegate.domain.rights import SHOWN_BY, Names
 from tidegate.domain.row_ids import RowMark
 from tidegate.domain.tables import Table, TableType
 
@@ -137,8 +142,10 @@ class SqlTables:
         row = self._connection.execute(LIVE_TABLES.where(overlapping(tables.c.location, location)).limit(1)).first()
         return None if row is None else _name(row)
 
-    def page(self, schema: Schema, *, after: str, limit: int) -> Sequence[Table]:
+    def page(self, schema: Schema, *, after: str, limit: int, only_for: Names | None = None) -> Sequence[Table]:
         query = LIVE_TABLES.where(tables.c.schema_id == schema.id, tables.c.name > after)
+        if only_for is not None:
+            query = query.where(is_shown(tables, only_for, SHOWN_BY[SecurableType.TABLE]))
         rows = self._connection.execute(query.order_by(tables.c.name).limit(limit)).all()
         return [_table(row, ()) for row in rows]
 
@@ -149,9 +156,17 @@ class SqlTables:
         changed = {"of_table": table.id, "new_document": encode_metadata(table.metadata)}
         self._connection.execute(_CHANGE_METADATA, changed)
 
+    def find_owned(self, ids: Sequence[TableId]) -> TableId | None:
+        owned = sa.select(tables.c.id).where(tables.c.id.in_(ids), tables.c.type == TableType.OWNED.value).limit(1)
+        return self._connection.scalars(owned).first()
+
     def forget(self, id: TableId) -> None:
         self._connection.execute(grants.delete().where(grants.c.securable_id == id))
         self._connection.execute(tables.delete().where(tables.c.id == id))
+
+    def move(self, table: Table, to: TableName, schema: Schema) -> None:
+        place = {"schema_id": schema.id, "name": to.table, "state": new_state()}
+        self._connection.execute(tables.update().where(tables.c.id == table.id).values(**place))
 
     def rename(self, table: Table, to: TableName, *, by: Principal, now: int) -> None:
         change = tables.update().where(*_still(table))
@@ -216,18 +231,24 @@ class SqlTables:
         *,
         won: Sequence[Won],
         happened: Sequence[Event],
+        verified: Sequence[tuple[TableId, Version, str]] = (),
+        audited: Sequence[AuditRecord] = (),
     ) -> None:
         changed = {id: (new_state(), table) for id, table in sorted(after.items()) if table is not before[id]}
         if changed:
             rows = GroupRows(
-                commits=[commit_row(one.table_id, one.ratified) for one in won],
+                commits=[commit_row(one) for one in won],
                 tables=[(*_changing(table, state), id) for id, (state, table) in changed.items()],
                 events=[event_row(event) for event in happened],
                 contents=[_content_row(one, one.content) for one in won if one.content is not None],
                 opened=[_opened_row(one, one.txn_id) for one in won if one.txn_id is not None],
                 done=[(id, table.published) for id, (_, table) in changed.items() if _has_done(before[id], table)],
+                verified=[(digest, id, version) for id, version, digest in verified],
+                audit=[audit_row(record) for record in audited],
             )
             self._hot.write(self._connection, rows)
+        elif audited:
+            self._hot.write(self._connection, NOTHING._replace(audit=[audit_row(record) for record in audited]))
         documents = [
             {"of_table": id, "new_document": encode_metadata(table.metadata)}
             for id, (_, table) in changed.items()
@@ -256,7 +277,7 @@ class SqlTables:
         return self._connection.scalars(dropped).one()
 
     def managed(self, *, after: str, limit: int) -> Sequence[TableId]:
-        query = sa.select(tables.c.id).where(_LIVE, tables.c.type == TableType.MANAGED.value, tables.c.id > after)
+        query = sa.select(tables.c.id).where(_LIVE, tables.c.type != TableType.EXTERNAL.value, tables.c.id > after)
         return [TableId(id) for id in self._connection.scalars(query.order_by(tables.c.id).limit(limit))]
 
     def putting(self, *, after: str, limit: int) -> tuple[Sequence[TableId], str | None]:
@@ -333,6 +354,8 @@ def _table(row: sa.Row[Any], unpublished: tuple[Commit, ...]) -> Table:
         uniform=decode_uniform(row.uniform),
         row_mark=None if row.row_mark_version is None else RowMark(row.row_mark_version, row.row_mark),
         releasing=row.releasing,
+        chain=row.chain,
+        guarded=bool(row.guarded),
     )
 
 
@@ -351,6 +374,7 @@ def _changing(table: Table, state: State) -> tuple[Any, ...]:
         None if table.row_mark is None else table.row_mark.version,
         None if table.row_mark is None else table.row_mark.highest,
         table.releasing,
+        table.chain,
         state,
     )
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from tidegate.db.alarms import SqlAlarms
+from tidegate.db.audit import SqlAudit
+from tidegate.db.chains import SqlChains
 from tidegate.db.commit_reports import SqlCommitReports
 from tidegate.db.dropped_tables import SqlDroppedTables
 from tidegate.db.events import SqlEvents
 from tidegate.db.grants import SqlGrants
 from tidegate.db.hot_statements import HotStatements
+from tidegate.db.identities import SqlAccessTokens, SqlIdentities
 from tidegate.db.inline_commits import SqlInlineCommits
 from tidegate.db.known_tables import KnownTables
 from tidegate.db.namespaces import SqlCatalogs, SqlMetastore, SqlSchemas
 from tidegate.db.ownership import SqlOwnership
 from tidegate.db.removals import SqlRemovals
+from tidegate.db.rights import SqlRights
 from tidegate.db.servers import SqlServers
 from tidegate.db.staging_tables import SqlStagingTables
 from tidegate.db.subscriptions import SqlSubscriptions
@@ -28,10 +32,15 @@ class SqlUnitOfWork:
         self.schemas = SqlSchemas(connection)
         self.staging_tables = SqlStagingTables(connection)
         self.tables = SqlTables(connection, known, hot)
+        self.audit = SqlAudit(connection)
+        self.chains = SqlChains(connection)
         self.inline_commits = SqlInlineCommits(connection)
         self.ownership = SqlOwnership(connection)
         self.commit_reports = SqlCommitReports(connection)
         self.grants = SqlGrants(connection)
+        self.rights = SqlRights(connection)
+        self.identities = SqlIdentities(connection)
+        self.access_tokens = SqlAccessTokens(connection)
         self.events = SqlEvents(connection)
         self.alarms = SqlAlarms(connection)
         self.dropped_tables = SqlDroppedTables(connection)

@@ -28,11 +28,11 @@ def _is_path(value: object) -> bool:
 
 
 def logical_paths(columns: StructType, paths: Sequence[Sequence[str]]) -> list[list[str]]:
-    return [_renamed(columns, path, find=_physical_name, give=lambda field: field.name) for path in paths]
+    return [_renamed(columns, path, find=physical_name, give=lambda field: field.name) for path in paths]
 
 
 def physical_paths(columns: StructType, paths: Sequence[Sequence[str]]) -> list[list[str]]:
-    return [_renamed(columns, path, find=lambda field: field.name, give=_physical_name) for path in paths]
+    return [_renamed(columns, path, find=lambda field: field.name, give=physical_name) for path in paths]
 
 
 def _renamed(
@@ -51,6 +51,6 @@ def _renamed(
     return renamed
 
 
-def _physical_name(field: Field) -> str:
+def physical_name(field: Field) -> str:
     name = field.metadata.get(PHYSICAL_NAME_KEY)
     return name if isinstance(name, str) else field.name

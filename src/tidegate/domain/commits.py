@@ -27,6 +27,8 @@ class Commit:
     file_size: int
     file_modified_at: int
     inline: bool = False
+    content_sha256: str | None = None
+    """In hexadecimal; None if nobody had read the content when the commit was ratified."""
 
 
 @frozen

@@ -15,7 +15,7 @@ from tidegate.domain.commits import Commit, published_name
 from tidegate.domain.frozen import frozen
 from tidegate.domain.json_values import same_json
 from tidegate.domain.names import Version
-from tidegate.domain.ownership import Change, Promise
+from tidegate.domain.ownership import Promise
 from tidegate.domain.protocol import ROW_TRACKING_DOMAIN, Protocol
 from tidegate.domain.publishing import Obstacle
 from tidegate.domain.table_actions import SHOWN_DOMAINS, LogMetadata
@@ -67,6 +67,8 @@ class Facts:
     """Versions that have a file in the log."""
     obstacles: Sequence[Obstacle]
     """Of unpublished commits."""
+    altered: Sequence[Version] = ()
+    """Versions whose published file was verified once, and holds other bytes now."""
     restorable: Sequence[Commit] = ()
     """Commits that count as published, whose file in the log is gone and whose staged file is still there."""
     leftovers: Sequence[str] = ()
@@ -81,6 +83,7 @@ def examine(table: Table, facts: Facts) -> list[Finding]:
     """What is wrong, the worst first."""
     return [
         *_obstacles(table, facts),
+        *_altered(table, facts),
         *_missing(table, facts),
         *_never_ratified(table, facts),
         *_metadata(table, facts),
@@ -113,12 +116,11 @@ def orphaned(location: str, *, empty: bool) -> Finding:
 
 
 def unfinished(promise: Promise) -> Finding:
-    doing = "being adopted" if promise.change is Change.ADOPT else "being released"
     return Finding(
         Problem.PROMISE,
         promise.location,
-        f"{promise.name} at {promise.location} is {doing} since a while, and that has not come to an end. It can be "
-        "finished, or ended, now.",
+        f"{promise.name} at {promise.location} is being {promise.doing}, and that has not come to an end yet. It can "
+        "be finished, or ended, now.",
         fixable=True,
     )
 
@@ -165,6 +167,22 @@ def _obstacles(table: Table, facts: Facts) -> list[Finding]:
     ]
 
 
+def _altered(table: Table, facts: Facts) -> list[Finding]:
+    if not facts.altered:
+        return []
+    verb = "holds" if len(facts.altered) == 1 else "hold"
+    return [
+        Finding(
+            Problem.OBSTACLE,
+            str(table.name),
+            f"{_listed([published_name(v) for v in facts.altered])} in the log of {table.name} {verb} other bytes than "
+            "were ratified and published: somebody has changed the log since. Restore from a backup of the store, or, "
+            "while it is there, from the staged file.",
+            fixable=False,
+        )
+    ]
+
+
 def _missing(table: Table, facts: Facts) -> list[Finding]:
     """Published versions without a file, newer than what a clean-up of the log may have removed."""
     oldest_needed = max(facts.checkpoints, default=min(facts.published, default=Version(0)))
@@ -207,6 +225,8 @@ def _never_ratified(table: Table, facts: Facts) -> list[Finding]:
 
 def _metadata(table: Table, facts: Facts) -> list[Finding]:
     name = str(table.name)
+    if facts.altered:
+        return []  # what such a log says is nobody's word
     if facts.unreadable is not None:
         text = f"The log of {name} cannot be read: {facts.unreadable}"
         return [Finding(Problem.UNREADABLE, name, text, fixable=False)]

@@ -8,7 +8,7 @@ What is marked as purging has lost files already, perhaps: there is no way back.
 
 from __future__ import annotations
 
-from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.errors import InvalidRequest, NoSuchTable
 from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableId, TableName
 from tidegate.domain.removals import Removal
@@ -33,6 +33,10 @@ class DroppedTable:
     @property
     def shown_name(self) -> str:
         return str(self.name or self.table)
+
+
+def no_such_dropped_table(id: TableId) -> NoSuchTable:
+    return NoSuchTable(f"with id {id} among the dropped ones", hint="Perhaps it was restored or purged.")
 
 
 def restored_name(dropped: DroppedTable, wanted: TableName | None) -> TableName:

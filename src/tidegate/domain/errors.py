@@ -6,7 +6,8 @@ TidegateError
 │   ├── UnsupportedTableFormat
 │   ├── NotEmpty
 │   ├── InlineTooLarge          a commit's content is too large to be sent with the request
-│   └── EventsForgotten         older events were asked for than are kept
+│   ├── EventsForgotten         older events were asked for than are kept
+│   └── UnsupportedGrant        a token was asked for in a way that is not offered
 ├── NotAuthenticated
 ├── PermissionDenied
 ├── NotFound
@@ -14,12 +15,15 @@ TidegateError
 │   ├── NoSuchSchema
 │   ├── NoSuchTable
 │   ├── NoSuchStagingTable
-│   └── NoSuchSubscription
+│   ├── NoSuchSubscription
+│   ├── NoSuchIdentity
+│   └── NoSuchToken
 ├── AlreadyExists
 │   ├── CatalogAlreadyExists
 │   ├── SchemaAlreadyExists
 │   ├── TableAlreadyExists
-│   └── SubscriptionAlreadyExists
+│   ├── SubscriptionAlreadyExists
+│   └── IdentityAlreadyExists
 ├── CommitVersionConflict       another commit won this version: rebase and retry
 │   └── CommitVersionGap        the version before it does not exist yet
 ├── RequirementConflict         the table is not what the caller asserted: reload and retry
@@ -87,6 +91,11 @@ class InlineTooLarge(InvalidRequest):
         )
 
 
+class UnsupportedGrant(InvalidRequest):
+    def __init__(self, grant: str) -> None:
+        super().__init__(f"The grant_type {grant[:100]!r} is not offered. Use client_credentials.")
+
+
 class NotAuthenticated(TidegateError):
     pass
 
@@ -110,6 +119,9 @@ class NoSuchSchema(NotFound):
 
 
 class NoSuchTable(NotFound):
+    above: NotFound | None = None
+    """What is missing already, of that in which the table would be, if that is known."""
+
     def __init__(self, name: object, hint: str = "") -> None:
         super().__init__(f"There is no table {name}." + (f" {hint}" if hint else ""))
 
@@ -118,9 +130,23 @@ class NoSuchStagingTable(NotFound):
     pass
 
 
+def no_such_staging_table(id: object) -> NoSuchStagingTable:
+    return NoSuchStagingTable(f"There is no staging table with id {id}. It may be finished already.")
+
+
 class NoSuchSubscription(NotFound):
     def __init__(self, name: object) -> None:
         super().__init__(f"There is no subscription {name}.")
+
+
+class NoSuchIdentity(NotFound):
+    def __init__(self, name: object) -> None:
+        super().__init__(f"There is no user, service account or group {name}.")
+
+
+class NoSuchToken(NotFound):
+    def __init__(self, id: object) -> None:
+        super().__init__(f"There is no token with id {id}.")
 
 
 class AlreadyExists(TidegateError):
@@ -144,6 +170,10 @@ class TableAlreadyExists(AlreadyExists):
 
 class SubscriptionAlreadyExists(AlreadyExists):
     kind = "subscription"
+
+
+class IdentityAlreadyExists(AlreadyExists):
+    kind = "user, service account or group"
 
 
 class CommitVersionConflict(TidegateError):

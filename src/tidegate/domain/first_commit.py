@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tidegate.domain.chain import FileDigest
 from tidegate.domain.columns import DataType, Field, StructType, log_schema
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.frozen import frozen
@@ -38,6 +39,8 @@ class FirstCommit:
     domains: Mapping[str, Any]
     timestamp: int
     description: str | None = None
+    digest: FileDigest | None = None
+    """Of the file itself."""
 
 
 def parse_first_commit(content: bytes) -> FirstCommit:
@@ -59,6 +62,7 @@ def parse_first_commit(content: bytes) -> FirstCommit:
         domains=actions.domains,
         timestamp=timestamp,
         description=metadata.description,
+        digest=FileDigest.of(content),
     )
 
 

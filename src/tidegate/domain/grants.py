@@ -1,7 +1,4 @@
-"""Grants: which privilege a principal was given on which object.
-
-They are kept and shown. What a caller may do is the authorizer's answer, which does not look at them yet.
-"""
+"""Grants: which privilege a principal was given on which object. What follows from them is told in `rights.py`."""
 
 from __future__ import annotations
 
@@ -29,6 +26,10 @@ class Privilege(StrEnum):
     CREATE_TABLE = "CREATE TABLE"
     SELECT = "SELECT"
     MODIFY = "MODIFY"
+    MODIFY_METADATA = "MODIFY METADATA"
+    """Ours: change schema, properties, protocol. It comes with MODIFY, unless the table is guarded."""
+    MAINTAIN = "MAINTAIN"
+    MANAGE = "MANAGE"
     CREATE_FUNCTION = "CREATE FUNCTION"
     EXECUTE = "EXECUTE"
     CREATE_VOLUME = "CREATE VOLUME"

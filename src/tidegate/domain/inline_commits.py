@@ -9,33 +9,21 @@ made and which transaction it is, so its name follows from it, and whoever sends
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
-from tidegate.domain.commits import Commit, check_commit, check_timestamp
+from tidegate.domain.commit_contents import CommitContent, read_content, timestamp_of
+from tidegate.domain.commits import Commit, check_commit
 from tidegate.domain.errors import InlineTooLarge, InvalidRequest
 from tidegate.domain.frozen import frozen
-from tidegate.domain.json_values import NESTING_MAX, check_nesting
 from tidegate.domain.names import Version
 from tidegate.domain.protocol import ROW_TRACKING_DOMAIN
 from tidegate.domain.row_ids import RowMark
-from tidegate.domain.table_actions import TableActions, check_storable, parse_table_actions
+from tidegate.domain.table_actions import TableActions
 
-ACTIONS = frozenset({"add", "remove", "cdc", "metaData", "protocol", "txn", "domainMetadata", "commitInfo"})
 WHAT = "the content"
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
-@frozen
-class Line:
-    """An action as it was written, and read."""
-
-    written: bytes
-    name: str
-    value: Mapping[str, Any]
 
 
 @frozen
@@ -43,9 +31,7 @@ class InlineCommit:
     """A commit and its content, sound as far as can be told without its table."""
 
     commit: Commit
-    content: bytes
-    says: TableActions
-    """Of the table as a whole."""
+    content: CommitContent
     row_mark: RowMark | None
     """The highest row id, if the content says so."""
 
@@ -58,16 +44,6 @@ def encode_content(content: str, *, bytes_max: int) -> bytes:
     if len(encoded) > bytes_max:
         raise InlineTooLarge(size=len(encoded), bytes_max=bytes_max)
     return encoded
-
-
-def read_lines(content: bytes) -> list[Line]:
-    """All actions, the commitInfo first; blank lines are passed over."""
-    lines = [_read(line, number) for number, line in enumerate(content.split(b"\n"), start=1) if line.strip()]
-    if not lines or lines[0].name != "commitInfo":
-        raise InvalidRequest("The first line of the content is not a commitInfo. Begin with it.")
-    if any(line.name == "commitInfo" for line in lines[1:]):
-        raise InvalidRequest("The content has two commitInfo. A commit has one.")
-    return lines
 
 
 def transaction_of(info: Mapping[str, Any]) -> str:
@@ -86,50 +62,14 @@ def file_name(version: int, txn_id: str) -> str:
 
 def parse_inline_commit(content: bytes, *, version: Version, now: int) -> InlineCommit:
     """`now`: when the catalog got it, which takes the place of when a file was written."""
-    info = read_lines(content)[0].value
-    timestamp = info.get("inCommitTimestamp")
-    if type(timestamp) is not int:
-        raise InvalidRequest("The commitInfo has no inCommitTimestamp. Give it one: milliseconds since the epoch.")
-    check_timestamp("The inCommitTimestamp", timestamp)
-    commit = Commit(version, timestamp, file_name(version, transaction_of(info)), len(content), now, inline=True)
+    read = read_content(content, what=WHAT)
+    timestamp, name = timestamp_of(read), file_name(version, transaction_of(read.info))
+    commit = Commit(version, timestamp, name, len(content), now, inline=True)
     check_commit(commit)
-    says = parse_table_actions(content, what=WHAT)
-    check_storable(says, what=WHAT)
-    return InlineCommit(commit, content, says, _row_mark(says, version))
+    return InlineCommit(commit, read, _row_mark(read.says, version))
 
 
 def _row_mark(says: TableActions, version: Version) -> RowMark | None:
     told = says.domains.get(ROW_TRACKING_DOMAIN)
     highest = None if told is None else told.get("rowIdHighWaterMark")
     return RowMark(version, highest) if type(highest) is int else None
-
-
-def _read(line: bytes, number: int) -> Line:
-    try:
-        parsed = _DECODER.decode(line.decode())
-    except (ValueError, RecursionError):
-        raise InvalidRequest(
-            f"Line {number} of the content is not JSON. Write one action a line, without a byte order mark, and no "
-            "number that is not finite."
-        ) from None
-    if line.count(b"{") + line.count(b"[") >= NESTING_MAX:  # else there is nothing to look for
-        check_nesting(parsed, f"Line {number} of the content")
-    if not isinstance(parsed, dict) or len(cast("dict[str, Any]", parsed)) != 1:
-        raise InvalidRequest(f"Line {number} of the content is not a single Delta action.")
-    ((name, value),) = cast("dict[str, Any]", parsed).items()
-    if name not in ACTIONS or not isinstance(value, dict):
-        raise InvalidRequest(f"Line {number} of the content, {name[:50]!r}, is no action that a commit may have.")
-    return Line(line, name, cast("dict[str, Any]", value))
-
-
-def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number in JSON")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    return value if math.isfinite(value) else _no_number(text)
-
-
-_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_number)
-"""As strict as those who will read the log: Python's own takes NaN, and makes Infinity of 1e999."""

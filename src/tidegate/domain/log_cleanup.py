@@ -39,7 +39,7 @@ def plan_cleanup(
     """`times` are in-commit timestamps where they are known; elsewhere the store says when a version was published."""
     found = list(files)
     log = [parsed for file in found if (parsed := parse_log_file(file)) is not None]
-    checkpoint = _cut_off_checkpoint(log, published=published, times=times, cut_off=cut_off)
+    checkpoint = cut_off_checkpoint(log, published=published, times=times, cut_off=cut_off)
     if checkpoint is None or not _complete_after(log, checkpoint, published):
         return None
     going = sorted((file.version, file.path) for file in log if _goes(file, checkpoint, cut_off))
@@ -67,7 +67,7 @@ def checkpoint_versions(files: Iterable[FoundFile]) -> set[Version]:
     return complete_checkpoints(parsed for file in files if (parsed := parse_log_file(file)) is not None)
 
 
-def _cut_off_checkpoint(
+def cut_off_checkpoint(
     log: Sequence[LogFile], *, published: Version, times: Mapping[Version, int], cut_off: int
 ) -> Version | None:
     stored = _times_by_store(log)

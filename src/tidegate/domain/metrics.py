@@ -12,7 +12,7 @@ from itertools import pairwise
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.frozen import frozen
 from tidegate.domain.names import Version
-from tidegate.domain.tables import Table, TableType
+from tidegate.domain.tables import Table
 
 BINS_MAX = 1000
 """The stock client has 95. What is reported is kept, so it must end somewhere."""
@@ -85,7 +85,7 @@ def reported_version(report: CommitReport, table: Table) -> Version:
     if report.version is None:
         return table.latest
     # How far the log of an external table has come is not decided here.
-    if table.type is TableType.MANAGED and report.version > table.latest:
+    if table.decided_here and report.version > table.latest:
         raise InvalidRequest(
             f"The report is about version {report.version} of {table.name}, but the latest version is {table.latest}. "
             "Report on commits that were ratified."

@@ -15,10 +15,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tidegate.domain.commit_contents import FileChanges, Line, count_files, read_lines
 from tidegate.domain.commits import Commit
 from tidegate.domain.errors import InvalidRequest, RequirementConflict
 from tidegate.domain.frozen import frozen
-from tidegate.domain.inline_commits import Line, file_name, read_lines, transaction_of
+from tidegate.domain.inline_commits import WHAT, file_name, transaction_of
 from tidegate.domain.names import Version
 from tidegate.domain.row_ids import RowMark, mark_action, tracks_rows
 from tidegate.domain.tables import Table
@@ -31,6 +32,7 @@ class OpenAppend:
     """The last version that changed the metadata which the files were written for."""
     info: Mapping[str, Any]
     adds: Sequence[Line]
+    files: FileChanges = FileChanges()
     row_mark: RowMark | None = None
     """The highest row id as the log told it, of a table whose catalog did not know."""
 
@@ -43,7 +45,7 @@ class Assigned:
 
 
 def parse_open_append(content: bytes, *, metadata_version: Version) -> OpenAppend:
-    info, *adds = read_lines(content)
+    info, *adds = read_lines(content, what=WHAT)
     for number, line in enumerate(adds, start=2):
         if line.name != "add" or line.value.get("dataChange") is not True:
             raise InvalidRequest(
@@ -52,7 +54,7 @@ def parse_open_append(content: bytes, *, metadata_version: Version) -> OpenAppen
             )
     if not adds:
         raise InvalidRequest("The content adds no file. A commit without a version adds at least one.")
-    return OpenAppend(transaction_of(info.value), metadata_version, info.value, adds)
+    return OpenAppend(transaction_of(info.value), metadata_version, info.value, adds, count_files(adds))
 
 
 def known_mark(table: Table, append: OpenAppend) -> RowMark | None:

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, cast
 
+from tidegate.domain.commit_owner import OWNER, OWNER_FEATURE, OWNER_PROPERTIES, OWNER_PROPERTY, is_owner_of
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableId, TableName, Version
@@ -97,6 +99,8 @@ class FoundTable:
 class Change(StrEnum):
     ADOPT = "adopt"
     RELEASE = "release"
+    OWN = "own"
+    """As its commit owner: the commit that says so is put by the client, not by us."""
 
 
 class Kept(StrEnum):
@@ -135,6 +139,23 @@ class Promise:
     kept: Kept
     begun_at: int
     begun_by: str
+    awaited: Version | None = None
+    """The version that a client is going to put, to make us the commit owner."""
+
+    @property
+    def doing(self) -> str:
+        match self.change:
+            case Change.ADOPT:
+                return "adopted"
+            case Change.RELEASE:
+                return "released"
+            case Change.OWN:
+                return "registered with its commit owner"
+
+    @property
+    def version(self) -> Version | None:
+        """Of the commit that makes the change; None before it is planned."""
+        return self.awaited if self.commit is None else self.commit.version
 
 
 @frozen
@@ -147,16 +168,18 @@ class AdoptableLocation:
 
 
 def plan_adoption(found: FoundTable, *, table_id: TableId, txn_id: str, now: int) -> OwnershipCommit:
-    """The commit that makes the table ours. Raises InvalidRequest for a table that cannot be."""
+    """The commit that makes the table ours. Raises InvalidRequest for a table that cannot be.
+
+    A table that has us as its commit owner, by this id, is ours already: then it is managed by the catalog instead.
+    """
+    if is_owned_as(found, table_id):
+        found = _without_owner(found)
     check_adoptable(found)
     version, timestamp = Version(found.version + 1), max(now, found.timestamp + 1)
     configuration = {**_configuration(found), TABLE_ID_PROPERTY: table_id, ADOPTED_PROPERTY: str(version)}
-    if configuration.get(ICT_ENABLED) != "true":
-        configuration |= {
-            ICT_ENABLED: "true",
-            ICT_SINCE_VERSION: str(version),
-            ICT_SINCE_TIMESTAMP: str(timestamp),
-        }
+    if configuration.get(ICT_ENABLED, "").lower() != "true":
+        configuration |= {ICT_SINCE_VERSION: str(version), ICT_SINCE_TIMESTAMP: str(timestamp)}
+    configuration[ICT_ENABLED] = "true"
     protocol = _upgraded(found.protocol)
     metadata = {**found.metadata, "configuration": configuration}
     return _change(found, version, timestamp, protocol, metadata, "ADOPT TABLE", txn_id)
@@ -177,18 +200,13 @@ def plan_release(found: FoundTable, *, txn_id: str, now: int) -> OwnershipCommit
 
 
 def check_adoptable(found: FoundTable) -> None:
-    features = _features(found.protocol, "readerFeatures") | _features(found.protocol, "writerFeatures")
-    if MANAGED_FEATURE in features:
-        id = _configuration(found).get(TABLE_ID_PROPERTY)
-        of = f", as the table with id {id}" if id else ""
-        raise InvalidRequest(
-            f"{found.location} belongs to a catalog already{of}: version {found.version} has the feature "
-            f"{MANAGED_FEATURE}. Have that catalog release it first."
-        )
+    check_unowned(found)
+    features = _all_features(found.protocol)
     if owned := COORDINATORS & features:
+        name = _configuration(found).get(OWNER_PROPERTY)
         raise InvalidRequest(
-            f"{found.location} has a commit owner: version {found.version} has the feature {min(owned)}. Take it from "
-            f"its owner first, with ALTER TABLE ... DROP FEATURE '{min(owned)}'."
+            f"{found.location} has a commit owner{_named(name)}: version {found.version} has the feature {min(owned)}. "
+            f"Take it from its owner first, with ALTER TABLE ... DROP FEATURE '{min(owned)}'."
         )
     if unknown := features - KNOWN_FEATURES:
         raise InvalidRequest(
@@ -203,11 +221,28 @@ def check_adoptable(found: FoundTable) -> None:
             )
 
 
+def check_unowned(found: FoundTable) -> None:
+    """That no catalog decides on its commits."""
+    if MANAGED_FEATURE in _all_features(found.protocol):
+        id = _configuration(found).get(TABLE_ID_PROPERTY)
+        of = f", as the table with id {id}" if id else ""
+        raise InvalidRequest(
+            f"{found.location} belongs to a catalog already{of}: version {found.version} has the feature "
+            f"{MANAGED_FEATURE}. Have that catalog release it first."
+        )
+
+
 def is_commit_of(found: FoundTable, table_id: TableId) -> bool:
     """Whether the log says that the table has this id in a catalog."""
     return _configuration(found).get(TABLE_ID_PROPERTY) == table_id and MANAGED_FEATURE in _features(
         found.protocol, "writerFeatures"
     )
+
+
+def is_owned_as(found: FoundTable, table_id: TableId) -> bool:
+    """Whether the log says that we are the table's commit owner, and know it by this id."""
+    features = _features(found.protocol, "writerFeatures")
+    return is_owner_of(table_id, features=features, properties=_configuration(found))
 
 
 def found_metadata(found: FoundTable) -> TableMetadata:
@@ -255,6 +290,22 @@ def _change(
     return OwnershipCommit(version, timestamp, content, metadata_of(_lines([*written, *_domains(found)])))
 
 
+def _without_owner(found: FoundTable) -> FoundTable:
+    configuration = {key: value for key, value in _configuration(found).items() if key not in OWNER_PROPERTIES}
+    writer = sorted(_features(found.protocol, "writerFeatures") - {OWNER_FEATURE})
+    return replace(
+        found,
+        protocol={**found.protocol, "writerFeatures": writer},
+        metadata={**found.metadata, "configuration": configuration},
+    )
+
+
+def _named(owner: str | None) -> str:
+    if owner == OWNER:
+        return f", another {OWNER} than this one or one that this one has not heard of"
+    return "" if owner is None else f" called {owner[:100]}"
+
+
 def _domains(found: FoundTable) -> list[dict[str, Any]]:
     return [
         {"domainMetadata": {"domain": domain, "configuration": configuration, "removed": False}}
@@ -286,6 +337,10 @@ def _configuration(found: FoundTable) -> dict[str, str]:
 
 def _features(protocol: Mapping[str, Any], key: str) -> frozenset[str]:
     return frozenset(cast("list[str]", protocol.get(key) or ()))
+
+
+def _all_features(protocol: Mapping[str, Any]) -> frozenset[str]:
+    return _features(protocol, "readerFeatures") | _features(protocol, "writerFeatures")
 
 
 def _version(protocol: Mapping[str, Any], key: str) -> int:

@@ -6,23 +6,26 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
+from tidegate.domain.access_ports import AccessTokens, Grants, Identities, Rights
+from tidegate.domain.audit import AuditRecord
+from tidegate.domain.audit_ports import AuditLog, Chains
+from tidegate.domain.chain import FileDigest
 from tidegate.domain.commits import Commit, RatifiedCommit
 from tidegate.domain.credentials import Credential, CredentialOperation
-from tidegate.domain.dropped_tables import DroppedTable
 from tidegate.domain.event_filters import EVERYTHING, EventFilter
 from tidegate.domain.events import Event, NumberedEvent
 from tidegate.domain.events import Sequence as EventSequence
 from tidegate.domain.files import FoundFile
 from tidegate.domain.frozen import frozen
-from tidegate.domain.grants import Grant
+from tidegate.domain.lifecycle_ports import DroppedTables, Removals
 from tidegate.domain.metrics import KeptReport
 from tidegate.domain.names import SchemaName, TableId, TableName, Version
 from tidegate.domain.namespaces import Catalog, Schema
 from tidegate.domain.ownership import AdoptableLocation, FoundTable, OwnershipCommit, Promise
-from tidegate.domain.privileges import Principal, Question
+from tidegate.domain.privileges import Principal
 from tidegate.domain.publishing import Alarm, Backlog, Behind, Obstacle, Publication, PublishedFile
 from tidegate.domain.ratification import Decision, Proposal
-from tidegate.domain.removals import Removal
+from tidegate.domain.rights import Names
 from tidegate.domain.servers import ServerInfo
 from tidegate.domain.subscriptions import DeadLetter, Subscription
 from tidegate.domain.tables import StagingTable, Table
@@ -37,7 +40,10 @@ class Catalogs(Protocol):
         """Nothing is added to it, and nobody else changes it, until the transaction ends."""
         ...
 
-    def page(self, *, after: str, limit: int) -> Sequence[Catalog]: ...
+    def page(self, *, after: str, limit: int, only_for: Names | None = None) -> Sequence[Catalog]:
+        """With `only_for`, those that somebody of these names owns or was given something on that shows them."""
+        ...
+
     def change(self, catalog: Catalog) -> None: ...
     def remove(self, catalog: Catalog) -> None: ...
 
@@ -49,7 +55,7 @@ class Schemas(Protocol):
         """Nothing is added to it, and nobody else changes it, until the transaction ends."""
         ...
 
-    def page(self, catalog: Catalog, *, after: str, limit: int) -> Sequence[Schema]: ...
+    def page(self, catalog: Catalog, *, after: str, limit: int, only_for: Names | None = None) -> Sequence[Schema]: ...
     def change(self, schema: Schema) -> None: ...
     def remove(self, schema: Schema) -> None: ...
 
@@ -82,7 +88,7 @@ class Tables(Protocol):
         """A table at, above or below this location."""
         ...
 
-    def page(self, schema: Schema, *, after: str, limit: int) -> Sequence[Table]:
+    def page(self, schema: Schema, *, after: str, limit: int, only_for: Names | None = None) -> Sequence[Table]:
         """For listings, which show no commits: the unpublished ones, perhaps very many, are left out."""
         ...
 
@@ -90,8 +96,16 @@ class Tables(Protocol):
         """Type, metadata and where its log stands, of a table that is locked."""
         ...
 
+    def find_owned(self, ids: Sequence[TableId]) -> TableId | None:
+        """One of them, live or dropped, that has us as its commit owner."""
+        ...
+
     def forget(self, id: TableId) -> None:
         """Its rows, and the grants on it; its files and its events stay."""
+        ...
+
+    def move(self, table: Table, to: TableName, schema: Schema) -> None:
+        """To another name, in any schema; the table is locked, and the name is free."""
         ...
 
     def rename(self, table: Table, to: TableName, *, by: Principal, now: int) -> None: ...
@@ -123,8 +137,12 @@ class Tables(Protocol):
         *,
         won: Sequence[Won],
         happened: Sequence[Event],
+        verified: Sequence[tuple[TableId, Version, str]] = (),
+        audited: Sequence[AuditRecord] = (),
     ) -> None:
-        """Writes what changed from `before` to `after`, the newly ratified commits, and the events that tell of it."""
+        """Writes what changed from `before` to `after`, the newly ratified commits, the events that tell of it, the
+        SHA-256 of published files of commits of which it was not known before, and records of the audit log.
+        """
         ...
 
     def owned(self, ids: Sequence[str]) -> Set[str]:
@@ -142,7 +160,7 @@ class Tables(Protocol):
     def count_dropped(self) -> int: ...
 
     def managed(self, *, after: str, limit: int) -> Sequence[TableId]:
-        """Live managed tables, by id."""
+        """Live tables whose commits are decided on here, by id."""
         ...
 
     def putting(self, *, after: str, limit: int) -> tuple[Sequence[TableId], str | None]:
@@ -162,6 +180,8 @@ class Won:
     ratified: RatifiedCommit
     content: bytes | None = None
     txn_id: str | None = None
+    principal: str = ""
+    chain: str | None = None
 
 
 class InlineCommits(Protocol):
@@ -186,6 +206,10 @@ class Ownership(Protocol):
     def get(self, id: TableId) -> Promise | None: ...
     def find(self, location: str) -> Promise | None: ...
     def find_overlapping(self, location: str) -> Promise | None: ...
+    def find_below(self, parent: SchemaName | str) -> Promise | None:
+        """Of a table in a schema, or in a catalog."""
+        ...
+
     def all(self, *, limit: int) -> Sequence[Promise]:
         """The oldest first."""
         ...
@@ -313,59 +337,6 @@ class Servers(Protocol):
         ...
 
 
-class DroppedTables(Protocol):
-    def page(self, *, before: tuple[int, TableId] | None, limit: int) -> Sequence[DroppedTable]:
-        """The last dropped first; with `before` those that follow one that was dropped then and has this id."""
-        ...
-
-    def lock(self, id: TableId) -> DroppedTable:
-        """Nobody else restores or purges it until the transaction ends."""
-        ...
-
-    def find_locked(self, id: TableId) -> DroppedTable | None:
-        """As `lock`; None if there is none."""
-        ...
-
-    def overdue(self, *, dropped_before: int, limit: int) -> Sequence[DroppedTable]:
-        """The oldest of those that nobody has begun to purge."""
-        ...
-
-    def restore(self, id: TableId, to: TableName, schema: Schema, *, by: Principal, now: int) -> None: ...
-
-    def forget_commits(self, id: TableId, *, limit: int) -> int:
-        """Of a table that is being purged, the oldest: how many."""
-        ...
-
-    def forget(self, id: TableId) -> None:
-        """Its rows, and the grants on it. Its events stay."""
-        ...
-
-
-class Removals(Protocol):
-    def lock_places(self) -> None:
-        """Nobody else gives a place to a table, or begins to empty one, until the transaction ends."""
-        ...
-
-    def add(self, removal: Removal) -> bool:
-        """False if there is one already."""
-        ...
-
-    def get(self, id: TableId) -> Removal | None: ...
-    def due(self, *, now: int, limit: int) -> Sequence[Removal]: ...
-    def count(self, *, failing: bool = False) -> int: ...
-    def change(self, removal: Removal) -> None: ...
-
-    def remove(self, removal: Removal) -> bool:
-        """False if somebody else has done so."""
-        ...
-
-    def find_overlapping(self, location: str) -> Removal | None: ...
-
-    def find_neighbour(self, removal: Removal) -> str | None:
-        """A table at, above or below the place, staging tables and dropped ones included, that is not going too."""
-        ...
-
-
 class CommitReports(Protocol):
     """What writers have reported, for each table the newest versions only."""
 
@@ -376,18 +347,6 @@ class CommitReports(Protocol):
     def page(self, id: TableId, *, before: Version | None, limit: int) -> Sequence[KeptReport]:
         """Newest version first; with `before` those of lower versions."""
         ...
-
-
-class Grants(Protocol):
-    def of(self, securable_id: str) -> Sequence[Grant]:
-        """By principal and privilege, in order."""
-        ...
-
-    def add(self, securable_id: str, given: Sequence[Grant]) -> None:
-        """What is granted already stays granted."""
-        ...
-
-    def remove(self, securable_id: str, taken: Sequence[Grant]) -> None: ...
 
 
 class Metastore(Protocol):
@@ -409,6 +368,10 @@ class UnitOfWork(Protocol):
     @property
     def tables(self) -> Tables: ...
     @property
+    def audit(self) -> AuditLog: ...
+    @property
+    def chains(self) -> Chains: ...
+    @property
     def inline_commits(self) -> InlineCommits: ...
     @property
     def ownership(self) -> Ownership: ...
@@ -416,6 +379,12 @@ class UnitOfWork(Protocol):
     def commit_reports(self) -> CommitReports: ...
     @property
     def grants(self) -> Grants: ...
+    @property
+    def rights(self) -> Rights: ...
+    @property
+    def identities(self) -> Identities: ...
+    @property
+    def access_tokens(self) -> AccessTokens: ...
     @property
     def events(self) -> Events: ...
     @property
@@ -443,8 +412,10 @@ class Database(Protocol):
         """A state that the table was in for certain, though perhaps no longer is; None if none is at hand."""
         ...
 
-    async def write(self, work: Callable[[UnitOfWork], T]) -> T:
-        """Runs `work` in a transaction of its own; the answer comes after the sync."""
+    async def write(self, work: Callable[[UnitOfWork], T], *, audited: bool = True) -> T:
+        """Runs `work` in a transaction of its own; the answer comes after the sync. With `audited`, what a request
+        changes is told in the audit log by the same transaction.
+        """
         ...
 
     def exclusively(self, work: str) -> AbstractAsyncContextManager[bool]:
@@ -456,12 +427,6 @@ class Database(Protocol):
 
     async def ratify(self, proposal: Proposal) -> Decision:
         """Decides the proposal together with those that arrive meanwhile; the answer comes after the sync."""
-        ...
-
-
-class Authorizer(Protocol):
-    def require(self, principal: Principal, question: Question) -> None:
-        """Raises PermissionDenied unless the answer is yes."""
         ...
 
 
@@ -484,8 +449,14 @@ class DeltaLogs(Protocol):
         """The first bytes of the commit's file, staged or published; None if there is neither."""
         ...
 
-    async def is_published(self, location: str, commit: Commit) -> bool:
-        """Whether the published file of this version holds the very bytes of the staged one."""
+    async def verified_sha256(self, location: str, commit: Commit) -> str | None:
+        """Of the published file, if it holds the very bytes of the staged one, and of those that were ratified if they
+        are known.
+        """
+        ...
+
+    async def published_digests(self, location: str, versions: Sequence[Version]) -> Mapping[Version, FileDigest]:
+        """Of the published files of these versions, as far as they are there. Raises Unavailable if the log is not."""
         ...
 
     async def find_obstacle(self, location: str, commit: Commit, contents: Mapping[Version, bytes]) -> Obstacle | None:
@@ -581,12 +552,6 @@ class Functions(Protocol):
 class CredentialVendor(Protocol):
     def vend(self, location: str, operation: CredentialOperation) -> Credential:
         """A credential for the location, or InvalidRequest for a store that this server cannot vend for."""
-        ...
-
-
-class Authenticator(Protocol):
-    def authenticate(self, authorization: str | None) -> Principal:
-        """Who sent this Authorization header; raises NotAuthenticated."""
         ...
 
 

@@ -10,26 +10,39 @@ from tidegate.domain.names import SchemaName, TableName
 
 @frozen
 class Principal:
+    """Compared by both fields: what was found out about one caller must not be taken for what another one, whom an
+    identity provider calls the same with other groups, may do.
+    """
+
     name: str
+    groups: frozenset[str] = frozenset()
+    """Groups that an identity provider told. Those of the catalog are besides them."""
 
 
 class Operation(StrEnum):
-    """What a caller wants to do. Which privileges that takes is the authorizer's business."""
+    """What a caller wants to do. Which privileges that takes is told in `rights.py`."""
 
-    USE_METASTORE = "use the metastore"
-    MANAGE_METASTORE = "manage the metastore"
-    CREATE_CATALOG = "create a catalog in"
+    BE_KNOWN = "ask about oneself in the"
+    USE_METASTORE = "use the"
+    WATCH_METASTORE = "watch the"
+    MANAGE_METASTORE = "manage the"
+    CREATE_CATALOG = "create a catalog in the"
     USE_CATALOG = "use"
     MANAGE_CATALOG = "manage"
     CREATE_SCHEMA = "create a schema in"
     USE_SCHEMA = "use the schema"
     MANAGE_SCHEMA = "manage the schema"
     CREATE_TABLE = "create a table in"
-    FINISH_STAGING = "finish the staging table of"
+    CREATE_EXTERNAL_TABLE = "create an external table in"
+    RESTORE_INTO = "restore a table into"
+    FINISH_STAGING = "finish the staging table"
+    DESCRIBE_TABLE = "look at"
     READ_TABLE = "read"
     MODIFY_TABLE = "change"
     REPORT_METRICS = "report metrics of"
+    MAINTAIN_TABLE = "maintain"
     MANAGE_TABLE = "manage the table"
+    MANAGE_DROPPED_TABLE = "manage the dropped table"
     READ_LOCATION = "read the location"
     WRITE_LOCATION = "write to the location"
 

@@ -8,6 +8,8 @@ that were ratified; what could not be verified stays listed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
 from enum import StrEnum
 
 from tidegate.domain.commits import Commit
@@ -54,7 +56,7 @@ class AlarmReason(StrEnum):
     STAGED_FILE_GONE = "staged_file_gone"
     """The staged file is not there, so nobody can tell what was ratified."""
     STAGED_FILE_CHANGED = "staged_file_changed"
-    """The staged file has another size than the one that was ratified."""
+    """The staged file has another size than the one that was ratified, or other bytes."""
     UNSOUND_COMMIT = "unsound_commit"
     """A file that was put into the log as the next version is no commit that the table could have."""
 
@@ -74,6 +76,8 @@ class Publication:
 
     verified: Version | None
     obstacle: Obstacle | None = None
+    digests: Mapping[Version, str] = field(default_factory=dict[Version, str])
+    """SHA-256 of the published files, of commits whose content nobody had read when they were ratified."""
 
 
 @frozen

@@ -10,10 +10,16 @@ Pure: the caller holds the table's row locked, gives the state, and writes what 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from hashlib import sha256
 from typing import Any, TypeAlias, cast
 
+from tidegate.domain.admission import check_admission, must_look
+from tidegate.domain.audit import Origin
+from tidegate.domain.chain import chain_of
+from tidegate.domain.commit_contents import CommitContent
+from tidegate.domain.commit_policies import check_policies
 from tidegate.domain.commits import Commit, is_learned
 from tidegate.domain.errors import (
     BacklogFull,
@@ -21,11 +27,13 @@ from tidegate.domain.errors import (
     CommitVersionGap,
     InvalidRequest,
     NoSuchTable,
+    PermissionDenied,
     RequirementConflict,
     TidegateError,
     Unavailable,
 )
 from tidegate.domain.frozen import frozen
+from tidegate.domain.inline_commits import WHAT
 from tidegate.domain.names import TableName, Version
 from tidegate.domain.open_appends import OpenAppend, assign, check_append, known_mark
 from tidegate.domain.publishing import check_report, published_after
@@ -60,19 +68,42 @@ class Proposal:
     """Its file stands in the log already, on a table where that is the commit: what is left is to record it."""
     content: bytes | None = None
     """That of an inline commit."""
+    content_sha256: bytes | None = None
+    """Of the commit's bytes as the catalog read them; None where nobody looked."""
+    seen: CommitContent | None = None
+    """What the commit says; None where nobody looked."""
+    refusal: InvalidRequest | None = None
+    """What is wrong with the commit, whatever its table is. A version that is taken is still a conflict or a replay."""
     row_mark: RowMark | None = None
     """What the content says of row ids."""
     append: OpenAppend | None = None
     """A commit that gets its version when it is decided on."""
+    changes_metadata: bool = True
+    """Whether its principal may change metadata of a guarded table."""
     txn_id: str | None = None
     """Of a commit that was learned from the log: it may have left its version open, and be sent again."""
+    origin: Origin | None = None
+    """The request that it came with; None for what the catalog does by itself."""
+    said_txn_id: str | None = None
+    """What the content calls the transaction, if somebody has read it; for the audit log."""
+    digests: Mapping[Version, str] = field(default_factory=dict[Version, str])
+    """SHA-256 of published files as they were verified, of commits whose content nobody had read before."""
     addition: AddCommit | None = field(init=False)
     report: ReportPublished | None = field(init=False)
 
     def __post_init__(self) -> None:
         # Found once: every step of the decision asks for them.
-        object.__setattr__(self, "addition", find(self.actions, AddCommit))
+        addition = find(self.actions, AddCommit)
+        if addition is not None and self.content_sha256 is not None:
+            known = replace(addition.commit, content_sha256=self.content_sha256.hex())
+            addition = AddCommit(known, addition.uniform)
+        object.__setattr__(self, "addition", addition)
         object.__setattr__(self, "report", find(self.actions, ReportPublished))
+
+    @property
+    def transaction(self) -> str | None:
+        """What the commit calls itself, where that is known."""
+        return self.said_txn_id or (self.txn_id if self.append is None else self.append.txn_id)
 
     @property
     def commit(self) -> Commit | None:
@@ -119,12 +150,19 @@ class ToPut:
 
 
 @frozen
+class ToRead:
+    """No rule is against it so far, and nothing has happened: somebody has to look at the commit first."""
+
+    table: Table
+
+
+@frozen
 class Rejected:
     error: TidegateError
 
 
 Outcome: TypeAlias = Ratified | Replay | Conflict | Rejected
-Decision: TypeAlias = Outcome | ToPut
+Decision: TypeAlias = Outcome | ToPut | ToRead
 
 
 def decide(table: Table, proposal: Proposal, *, ratified: Commit | None, limits: Limits, now: int) -> Decision:
@@ -139,7 +177,13 @@ def decide(table: Table, proposal: Proposal, *, ratified: Commit | None, limits:
         if commit is not None and commit.version != table.latest + 1:
             learned = ratified if ratified is not None and is_learned(ratified) else None
             return Conflict(table.latest, conflict_of(table, commit.version), learned)
+        if proposal.refusal is not None:
+            return Rejected(proposal.refusal)
+        if commit is not None and proposal.seen is None and not proposal.put and must_look(table):
+            return ToRead(table)
         after = _apply(table, proposal, limits=limits, now=now)
+        if commit is not None:
+            _admit(table, after, proposal)
         if commit is not None and not proposal.put and table.puts_if_absent:
             return ToPut(after)
         return Ratified(after, commit)
@@ -159,7 +203,11 @@ def assigned(table: Table, proposal: Proposal, append: OpenAppend, *, now: int) 
     except TidegateError as error:
         return Rejected(error)
     actions = (*proposal.actions, AddCommit(made.commit, None))
-    return replace(proposal, actions=actions, content=made.content, row_mark=made.row_mark)
+    digest = sha256(made.content).digest()
+    seen = CommitContent(what=WHAT, written=made.content, sha256=digest, files=append.files)
+    return replace(
+        proposal, actions=actions, content=made.content, content_sha256=digest, seen=seen, row_mark=made.row_mark
+    )
 
 
 def conflict_of(table: Table, proposed: Version) -> CommitVersionConflict:
@@ -197,6 +245,7 @@ def table_moved(proposal: Proposal, *, now_named: TableName | None) -> TidegateE
 
 def _check_kind(table: Table, proposal: Proposal) -> None:
     managed = table.type is TableType.MANAGED
+    here = table.decided_here
     adds = proposal.addition is not None or proposal.append is not None
     # A commit that is in the log has happened before the table was given back.
     if table.releasing is not None and adds and not proposal.put:
@@ -204,13 +253,22 @@ def _check_kind(table: Table, proposal: Proposal) -> None:
             f"{table.name} is being given back to its file system and takes no commits through the catalog. "
             "Write to it by its path once that is done."
         )
-    if proposal.append is not None and not managed:
-        raise InvalidRequest(f"Commits are for managed tables; {table.name} is external.")
+    if (proposal.append is not None or proposal.content is not None) and not managed:
+        raise InvalidRequest(f"Commits with their content are for managed tables; {table.name} is external.")
     for action in proposal.actions:
-        if isinstance(action, AddCommit | ReportPublished) and not managed:
+        if isinstance(action, AddCommit | ReportPublished) and not here:
             raise InvalidRequest(f"{action.action} is for managed tables; {table.name} is external.")
-        if isinstance(action, SetSnapshotVersion) and managed:
-            raise InvalidRequest(f"{action.action} is for external tables; {table.name} is managed.")
+        if isinstance(action, SetSnapshotVersion) and here:
+            raise InvalidRequest(f"{action.action} is for external tables; the catalog decides on {table.name}.")
+
+
+def _admit(table: Table, after: Table, proposal: Proposal) -> None:
+    """That the commit says what the request says, and that the table takes such commits."""
+    if proposal.seen is not None:
+        check_admission(proposal.seen, proposal.actions, before=table.metadata, after=after.metadata)
+    # A commit that is in the log has happened.
+    if not proposal.put:
+        check_policies(table, after.metadata, proposal.seen, principal=proposal.principal)
 
 
 def _apply(table: Table, proposal: Proposal, *, limits: Limits, now: int) -> Table:
@@ -218,6 +276,8 @@ def _apply(table: Table, proposal: Proposal, *, limits: Limits, now: int) -> Tab
     published = _published(table, proposal)
     metadata = _metadata(table, proposal)
     changed = is_metadata_change(table.metadata, metadata)
+    if changed:
+        _check_guard(table, proposal)
     changes: dict[str, Any] = {}
     if published != table.published:
         changes["published"] = published
@@ -228,6 +288,8 @@ def _apply(table: Table, proposal: Proposal, *, limits: Limits, now: int) -> Tab
     if proposal.addition is not None:
         _check_addition(table, proposal, metadata, unpublished=changes["unpublished"], limits=limits)
         changes |= _addition(proposal.addition, unpublished=changes["unpublished"], changed=changed)
+        commit, by = proposal.addition.commit, proposal.principal
+        changes["chain"] = chain_of(table.id, table.chain, commit, principal=by, ratified_at=now)
         if proposal.put:
             changes |= {"published": proposal.addition.commit.version, "unpublished": ()}
         if proposal.row_mark is not None:
@@ -242,6 +304,15 @@ def _apply(table: Table, proposal: Proposal, *, limits: Limits, now: int) -> Tab
     if metadata is not table.metadata:
         check_metadata(after, contract_of(table))
     return after
+
+
+def _check_guard(table: Table, proposal: Proposal) -> None:
+    # What stands in the log has happened, whoever did it.
+    if table.guarded and not proposal.changes_metadata and not proposal.put:
+        raise PermissionDenied(
+            f"{proposal.principal} may not change the schema, properties, protocol, partitioning or domains of "
+            f"{table.name}: the table is guarded, and that takes MODIFY METADATA on it, or on what it is in."
+        )
 
 
 def _published(table: Table, proposal: Proposal) -> Version:

@@ -22,7 +22,7 @@ from tidegate.domain.protocol import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, Pro
 SHOWN_DOMAINS = (CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN)
 """Those whose content the catalog shows. What users keep in theirs is their own."""
 
-_READ = ("commitInfo", "protocol", "metaData", "domainMetadata")
+READ_ACTIONS = ("commitInfo", "protocol", "metaData", "domainMetadata")
 
 
 @frozen
@@ -49,31 +49,38 @@ class TableActions:
         return any(domain in self.domains or domain in self.removed_domains for domain in SHOWN_DOMAINS)
 
 
+NOTHING_SAID = TableActions(protocol=None, metadata=None, domains={}, removed_domains=(), commit_info=None)
+
+
 def parse_table_actions(content: bytes, *, what: str) -> TableActions:
-    """`what` names the file in messages. Of two actions of one kind the later one counts."""
-    actions: dict[str, dict[str, Any]] = {}
+    """`what` names the file in messages."""
+    lines = enumerate(map(bytes.strip, content.split(b"\n")), start=1)
+    parsed = (_parse_line(line, number, what) for number, line in lines if line and not _speaks_of_files(line))
+    return collect_actions((action for actions in parsed for action in actions.items()), what=what)
+
+
+def collect_actions(actions: Iterable[tuple[str, Mapping[str, Any]]], *, what: str) -> TableActions:
+    """Of two actions of one kind the later one counts."""
+    last: dict[str, Mapping[str, Any]] = {}
     domains: dict[str, Any] = {}
     removed: set[str] = set()
-    for number, line in enumerate(map(bytes.strip, content.split(b"\n")), start=1):
-        if not line or _speaks_of_files(line):
-            continue
-        for name, action in _parse_line(line, number, what).items():
-            if name == "domainMetadata":
-                domain = str(action.get("domain"))
-                domains.pop(domain, None)
-                removed.discard(domain)
-                if action.get("removed"):
-                    removed.add(domain)
-                else:
-                    domains[domain] = _parse_domain(action, what)
-            elif name in _READ:
-                actions[name] = action
+    for name, action in actions:
+        if name == "domainMetadata":
+            domain = str(action.get("domain"))
+            domains.pop(domain, None)
+            removed.discard(domain)
+            if action.get("removed"):
+                removed.add(domain)
+            else:
+                domains[domain] = _parse_domain(action, what)
+        elif name in READ_ACTIONS:
+            last[name] = action
     return TableActions(
-        protocol=_parse_protocol(actions.get("protocol"), what),
-        metadata=_parse_metadata(actions.get("metaData"), what),
+        protocol=_parse_protocol(last.get("protocol"), what),
+        metadata=_parse_metadata(last.get("metaData"), what),
         domains=domains,
         removed_domains=tuple(sorted(removed)),
-        commit_info=actions.get("commitInfo"),
+        commit_info=last.get("commitInfo"),
     )
 
 
@@ -102,7 +109,7 @@ def unsound(what: str, missing: object) -> InvalidRequest:
 def _speaks_of_files(line: bytes) -> bool:
     """Told by its looks, because there may be very many of them; a line that was cut off is read, and refused."""
     whole = line.startswith(b"{") and line.endswith(b"}")
-    return whole and not any(f'"{name}"'.encode() in line[:64] for name in _READ)
+    return whole and not any(f'"{name}"'.encode() in line[:64] for name in READ_ACTIONS)
 
 
 def _parse_line(line: bytes, number: int, what: str) -> dict[str, dict[str, Any]]:

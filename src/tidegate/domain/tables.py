@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from tidegate.domain.columns import StructType, check_columns, check_partition_columns
+from tidegate.domain.commit_owner import check_owned_contract
 from tidegate.domain.commits import Commit
 from tidegate.domain.errors import InvalidRequest, UnsupportedTableFormat
 from tidegate.domain.frozen import frozen
@@ -38,6 +39,8 @@ from tidegate.domain.uniform import Uniform
 class TableType(StrEnum):
     MANAGED = "MANAGED"
     EXTERNAL = "EXTERNAL"
+    OWNED = "OWNED"
+    """On a file system, with us as its commit owner; see `commit_owner.py`."""
 
 
 DELTA = "DELTA"
@@ -83,10 +86,24 @@ class Table:
     """The highest row id as of the last version of which the catalog knows it."""
     releasing: Version | None = None
     """The version that gives the table back, while that is under way: it takes no other commits."""
+    chain: str | None = None
+    """Of the latest version, see `chain.py`; None until the first commit that is part of a chain."""
+    guarded: bool = False
+    """Its metadata changes by those alone who were given MODIFY METADATA: MODIFY does not bring it."""
 
     @property
     def etag(self) -> str:
         return f"{self.id}.{self.revision}"
+
+    @property
+    def decided_here(self) -> bool:
+        """Whether it is the catalog that ratifies its commits."""
+        return self.type is not TableType.EXTERNAL
+
+    @property
+    def shown_type(self) -> Literal["MANAGED", "EXTERNAL"]:
+        """As clients know tables: one with a commit owner is read and written by its path."""
+        return "MANAGED" if self.type is TableType.MANAGED else "EXTERNAL"
 
     @property
     def puts_if_absent(self) -> bool:
@@ -136,6 +153,13 @@ def check_metadata(table: Table, contract: Contract = FULL_CONTRACT) -> None:
     else:
         if "catalogManaged" in metadata.protocol.features():
             raise InvalidRequest("An external table cannot have the feature 'catalogManaged'. Create a managed table.")
+        if table.type is TableType.OWNED:
+            check_owned_contract(
+                table_id=table.id,
+                protocol=metadata.protocol,
+                properties=metadata.properties,
+                domains=metadata.domains,
+            )
         check_protocol(metadata.protocol)
         check_domain_features(metadata.protocol, metadata.domains)
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from tidegate.domain.clustering import is_list_of_paths
 from tidegate.domain.columns import StructType, log_schema
+from tidegate.domain.commit_policies import CommitPolicies, is_policy_property
 from tidegate.domain.commits import Commit, check_commit, check_timestamp
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.frozen import frozen
@@ -199,6 +200,21 @@ class RemoveDomainMetadata:
         return replace(metadata, domains=kept)
 
 
+@frozen
+class SetPolicies:
+    """Of the table; all of them at once, those that are not set included. They live in the catalog alone."""
+
+    action: ClassVar[str] = "set-policies"
+    policies: CommitPolicies
+
+    def check(self) -> None:
+        self.policies.check()
+
+    def apply(self, metadata: TableMetadata, *, in_log: bool) -> TableMetadata:
+        others = {k: v for k, v in metadata.catalog_properties.items() if not is_policy_property(k)}
+        return replace(metadata, catalog_properties={**others, **self.policies.properties()})
+
+
 MetadataAction: TypeAlias = (
     SetProperties
     | RemoveProperties
@@ -209,6 +225,7 @@ MetadataAction: TypeAlias = (
     | SetComment
     | SetDomainMetadata
     | RemoveDomainMetadata
+    | SetPolicies
 )
 Action: TypeAlias = AddCommit | ReportPublished | SetSnapshotVersion | MetadataAction
 _A = TypeVar("_A", bound=Action)
@@ -269,6 +286,11 @@ def check_property_keys(where: str, keys: Mapping[str, str] | Sequence[str]) -> 
             raise InvalidRequest(f"{where} holds an empty property key. Remove it.")
         if is_derived_property(key):
             raise InvalidRequest(f"The property {key} is derived by the catalog. Leave it out of {where}.")
+        if is_policy_property(key):
+            raise InvalidRequest(
+                f"The property {key} is a policy of the table and no property of its log. Leave it out of {where}; who "
+                "manages the table sets it with `tidegate policies`."
+            )
 
 
 def check_domains(domains: Mapping[str, Mapping[str, Any]]) -> None:

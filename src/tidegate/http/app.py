@@ -1,13 +1,15 @@
 """The application: bare ASGI, because a catalog answers small requests all day and every layer shows.
 
-Who is calling is asked before anything else; only `/health` opens without a token. Every answer that is not a success
-has the error body of the face that was called.
+Who is calling is asked before anything else; only `/health` opens without a token, and the endpoint that gives tokens.
+Every answer that is not a success has the error body of the face that was called.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -15,13 +17,15 @@ from urllib.parse import unquote
 
 import msgspec
 
+from tidegate.domain.access_ports import Authenticator
 from tidegate.domain.errors import InternalFailure, NotAuthenticated, TidegateError, TooManyRequests
-from tidegate.domain.ports import Authenticator
+from tidegate.domain.privileges import Principal
 from tidegate.http.endpoints import JSON, Call, Encoded, Endpoint, Match, Router
 from tidegate.http.faces import Face, MethodNotAllowed, NoSuchEndpoint
+from tidegate.http.failed_logins import FailedLogins
 from tidegate.http.openapi import openapi_document
 from tidegate.http.protocol import WHOLE_ANSWER, WholeAnswer
-from tidegate.http.requests import decode_body, read_body, read_query, read_segments
+from tidegate.http.requests import decode_body, decode_form, read_body, read_query, read_segments
 from tidegate.http.streams import Receive, Scope, Send, send_stream, watched
 from tidegate.http.watch import NONE, Watch
 from tidegate.services.environment import Environment
@@ -29,11 +33,16 @@ from tidegate.telemetry.current import RequestAtWork
 
 Hook = Callable[[], Awaitable[None]]
 
+NOBODY = Principal("")
+"""Who calls an open endpoint: no user has this name, and nothing is granted to it."""
 ROUTES_REMEMBERED_MAX = 4096
 ROUTE_BYTES_REMEMBERED_MAX = 500
 
 log = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
+
+
+_NOT_TO_BE_KEPT = ((b"cache-control", b"no-store"),)
 
 
 class _Answered(NamedTuple):
@@ -63,11 +72,14 @@ class App:
         on_stop: Hook,
         besides: Sequence[Endpoint] = (),
         watch: Watch | None = None,
+        failed_logins: FailedLogins | None = None,
+        ask_again_seconds: float = 2.0,
     ) -> None:
         self._env = env
         self._watch = watch or Watch(env.measures)
         self._authenticator = authenticator
         self._router = Router([*endpoints, *besides])
+        self._open = frozenset(endpoint.template for endpoint in (*endpoints, *besides) if endpoint.open)
         self._remembered_route = lru_cache(maxsize=ROUTES_REMEMBERED_MAX)(self._find_route)
         self._faces = faces
         self._openapi = _encode(openapi_document(endpoints))
@@ -76,6 +88,8 @@ class App:
         self._in_flight = 0
         self._patient_max = patient_max
         self._patient = 0
+        self._failed_logins = failed_logins
+        self._ask_again_seconds = ask_again_seconds
         self._on_start = on_start
         self._on_stop = on_stop
 
@@ -107,24 +121,35 @@ class App:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = self._watch.begin(scope["method"], scope["headers"])
-        face = NONE
+        face, refused = NONE, None
+        client: tuple[str, int] | None = scope.get("client")
+        request.address = None if client is None else client[0]
         try:
             answer = await self._dispatch(scope, receive, send, request)
             status = answer.status
             if not answer.sent:
-                await _respond(scope, send, status, answer.body, id=request.id, content_type=answer.content_type)
+                headers = _NOT_TO_BE_KEPT if scope["path"] in self._open else ()
+                await _respond(
+                    scope, send, status, answer.body, id=request.id, content_type=answer.content_type, headers=headers
+                )
         except TidegateError as error:
+            refused = error
+            if isinstance(error, NotAuthenticated):
+                await self._slow_down(scope)
             face, status = await self._refuse(scope, send, request, error)
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
-            face, status = await self._refuse(scope, send, request, InternalFailure())
+            refused = InternalFailure()
+            face, status = await self._refuse(scope, send, request, refused)
+        self._env.audit.decided(request, refused)
         self._watch.end(request, face, status)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send, request: RequestAtWork) -> _Answered:
         authorization = self._read_headers(request, scope["headers"])
         if self._in_flight > self._in_flight_max:
             raise TooManyRequests(f"The server works on {self._in_flight_max} requests already. Try again in a moment.")
-        caller = self._authenticator.authenticate(authorization)
+        open = scope["path"] in self._open
+        caller = NOBODY if open else await self._authenticator.authenticate(authorization)
         request.principal = caller.name
         if scope["path"] == "/openapi.json" and scope["method"] == "GET":
             return _Answered(200, self._openapi)
@@ -137,6 +162,7 @@ class App:
             path=match.path,
             query=None if endpoint.query is None else read_query(scope["query_string"], endpoint.query),
             body=None if endpoint.body is None else await self._body(scope, receive, endpoint),
+            authorization=authorization if open else None,
         )
         if endpoint.patient:
             return await self._answer_patiently(scope, receive, send, endpoint, call, request)
@@ -145,6 +171,22 @@ class App:
             return _Answered(endpoint.status)
         encoded = answer if isinstance(answer, Encoded) else _encode(answer)
         return _Answered(endpoint.status, encoded, endpoint.content_type)
+
+    async def _slow_down(self, scope: Scope) -> None:
+        """Who waits for a refusal leaves its place to those who have something to do."""
+        authorization = _header(scope, b"authorization")
+        if authorization is None or self._failed_logins is None:
+            return
+        client = scope.get("client")
+        pause = self._failed_logins.pause(client[0] if client else "", authorization)
+        if pause > 0:
+            self._in_flight -= 1
+            self._failed_logins.waiting += 1
+            try:
+                await asyncio.sleep(pause)
+            finally:
+                self._failed_logins.waiting -= 1
+                self._in_flight += 1
 
     async def _answer_patiently(
         self, scope: Scope, receive: Receive, send: Send, endpoint: Endpoint, call: Call, request: RequestAtWork
@@ -155,7 +197,7 @@ class App:
         self._in_flight -= 1
         self._patient += 1
         try:
-            async with watched(scope, receive) as ending:
+            async with watched(scope, receive) as ending, self._welcome(scope, ending):
                 asked = replace(call, ending=ending, last_event_id=_header(scope, b"last-event-id"))
                 answer = await endpoint.handler(asked)
                 if endpoint.content_type == JSON:
@@ -166,6 +208,28 @@ class App:
         finally:
             self._patient -= 1
             self._in_flight += 1
+
+    @contextlib.asynccontextmanager
+    async def _welcome(self, scope: Scope, ending: asyncio.Future[None]) -> AsyncGenerator[None]:
+        """As long as the caller's token is good: what goes on for a while ends soon after it has been revoked."""
+        authorization = _header(scope, b"authorization")
+
+        async def ask_again() -> None:
+            while not ending.done():
+                await asyncio.sleep(self._ask_again_seconds)
+                try:
+                    await self._authenticator.authenticate(authorization)
+                except NotAuthenticated:
+                    if not ending.done():
+                        ending.set_result(None)
+                except TidegateError:
+                    continue  # nobody can tell at the moment
+
+        asking = asyncio.create_task(ask_again())
+        try:
+            yield
+        finally:
+            asking.cancel()
 
     def _read_headers(self, request: RequestAtWork, headers: list[tuple[bytes, bytes]]) -> str | None:
         """The Authorization header, if there is one; others tell more about the request."""
@@ -197,7 +261,7 @@ class App:
         body = await read_body(receive, scope["headers"], bytes_max=self._body_bytes_max)
         if endpoint.body is None or not (body or endpoint.body_required):
             return None
-        return decode_body(body, endpoint.body)
+        return decode_form(body, endpoint.body) if endpoint.form else decode_body(body, endpoint.body)
 
     async def _refuse(self, scope: Scope, send: Send, request: RequestAtWork, error: TidegateError) -> tuple[str, int]:
         """The name of the face that refused, and the status that it gave."""
@@ -205,7 +269,7 @@ class App:
         self._env.measures.errors.at(kind).value += 1
         face = next((face for face in self._faces if scope["path"].startswith(face.root)), self._faces[-1])
         code = face.code_of(type(error))
-        headers = [(b"www-authenticate", b"Bearer")] if isinstance(error, NotAuthenticated) else []
+        headers = [(b"www-authenticate", face.challenge)] if isinstance(error, NotAuthenticated) else []
         if isinstance(error, MethodNotAllowed):
             headers.append((b"allow", ", ".join(error.allowed).encode()))
         if isinstance(error, TooManyRequests):

@@ -36,6 +36,8 @@ class Call:
     """Of a patient endpoint: done when nobody waits for the answer any more, or when the server stops."""
     last_event_id: str | None = None
     """Of a patient endpoint: the header of that name."""
+    authorization: str | None = field(default=None, repr=False)
+    """Of an open endpoint: the header of that name."""
 
     @property
     def table_name(self) -> TableName:
@@ -71,6 +73,12 @@ class Endpoint:
     """Those of its own; every endpoint has the common ones too."""
     patient: bool = False
     """It may wait for long: such requests are counted on their own, and never keep others out."""
+    open: bool = False
+    """Nobody is asked for a token: the handler sees to who is calling. Its path has no parameters."""
+    form: bool = False
+    """The body is a form, not JSON."""
+    for_everybody: bool = False
+    """Whoever has a token may ask: nobody is refused."""
 
     @property
     def template(self) -> str:
@@ -78,6 +86,8 @@ class Endpoint:
 
     def all_errors(self) -> list[type[TidegateError]]:
         common: list[type[TidegateError]] = [NotAuthenticated, PermissionDenied, TooManyRequests]
+        if self.for_everybody:
+            common.remove(PermissionDenied)
         reading: list[type[TidegateError]] = []
         if self.body is not None or self.query is not None or "{" in self.path:
             reading.append(MalformedRequest)

@@ -39,6 +39,8 @@ class Face:
     error_body: Callable[[ErrorCode, TidegateError], Any]
     error_type: type
     """The wire type of an error's body."""
+    challenge: bytes = b"Bearer"
+    """How callers are asked to tell who they are."""
 
     def code_of(self, error: type[TidegateError]) -> ErrorCode:
         """The code of the class, or of the nearest class above it."""

@@ -14,6 +14,7 @@ loses the body. So such a request is read a second time, without the words that 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, cast
@@ -33,8 +34,65 @@ ON_STOP = "tidegate.on-stop"
 _UPGRADE = frozenset({b"upgrade", b"http2-settings"})
 
 
+HEAD_BYTES_MAX = 64 * 1024
+"""Of the request line and all headers."""
+LEFT_BYTES_MAX = 1024 * 1024
+"""Of a body that still arrives when its request has been answered: read and thrown away, then cut off."""
+
+
 class Http1Protocol(HttpToolsProtocol):
+    """A request must arrive whole within `request_seconds_max`, its head within HEAD_BYTES_MAX bytes: who sends slowly,
+    or without an end, is cut off. What arrives in one piece, as nearly all requests do, costs no timer.
+    """
+
+    request_seconds_max = 60.0
+    _arriving = False
+    _head_bytes = 0
+    _left_bytes = 0
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_the_rest()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
     def data_received(self, data: bytes) -> None:
+        in_a_head = self._arriving and self._head_bytes >= 0
+        self._read(data)
+        if self._arriving and self._late is None:
+            self._wait_for_the_rest()
+        if in_a_head and self._head_bytes >= 0 and not self.transport.is_closing():
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES_MAX:
+                self.send_400_response("The head of the request is too large.")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._arriving, self._head_bytes, self._left_bytes = True, 0, 0
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        if self.cycle.response_complete:
+            self._left_bytes += len(body)
+            if self._left_bytes > LEFT_BYTES_MAX:
+                self.transport.abort()
+
+    def _wait_for_the_rest(self) -> None:
+        self._late = self.loop.call_later(self.request_seconds_max, self._cut_off)
+
+    def _stop_waiting(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _cut_off(self) -> None:
+        self._late = None
+        self.transport.abort()
+
+    def _read(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
         try:
             self.parser.feed_data(data)
@@ -42,16 +100,19 @@ class Http1Protocol(HttpToolsProtocol):
             rest = data[upgrade.args[0] :]
             head = self._head_without_upgrade()
             self._renew_parser()
-            self.data_received(head + rest)
+            self._read(head + rest)
         except httptools.HttpParserError:
             self.send_400_response("Invalid HTTP request received.")
 
     def on_headers_complete(self) -> None:
+        self._head_bytes = -1  # the head is whole
         if not self.parser.should_upgrade():
             super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         if not self.parser.should_upgrade():
+            self._arriving = False
+            self._stop_waiting()
             super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
@@ -80,6 +141,10 @@ class Http1Protocol(HttpToolsProtocol):
     def _renew_parser(self) -> None:
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+
+
+def protocol_for(*, request_seconds_max: float) -> type[Http1Protocol]:
+    return type("Http1Protocol", (Http1Protocol,), {"request_seconds_max": request_seconds_max})
 
 
 def _answer(cycle: RequestResponseCycle, status: int, headers: Headers, body: bytes) -> bool:

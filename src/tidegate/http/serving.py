@@ -6,13 +6,22 @@ from typing import Any
 
 import uvicorn
 
-from tidegate.http.protocol import Http1Protocol
+from tidegate.http.protocol import protocol_for
 
 
-def server_config(app: Any, *, shutdown_seconds_max: int) -> uvicorn.Config:
+def server_config(
+    app: Any,
+    *,
+    shutdown_seconds_max: int,
+    request_seconds_max: float = 60.0,
+    tls_certificate: str = "",
+    tls_key: str = "",
+) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=Http1Protocol,
+        http=protocol_for(request_seconds_max=request_seconds_max),
+        ssl_certfile=tls_certificate or None,
+        ssl_keyfile=tls_key or None,
         loop="auto",
         ws="none",
         lifespan="on",

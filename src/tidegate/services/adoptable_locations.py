@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.domain.errors import InvalidRequest, NotFound, TooManyRequests
-from tidegate.domain.locations import normalize_location
+from tidegate.domain.locations import lies_under, normalize_location
 from tidegate.domain.ownership import AdoptableLocation, Promise
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
@@ -16,13 +16,13 @@ PROMISES_MAX = 1000
 
 
 async def list_adoptable(env: Environment, caller: Principal) -> Sequence[AdoptableLocation]:
-    env.authorize(caller, Operation.MANAGE_METASTORE, "the metastore")
+    await env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
     return await env.database.read(lambda uow: uow.ownership.allowed())
 
 
 async def allow_adoption(env: Environment, caller: Principal, location: str) -> AdoptableLocation:
     """A place that is allowed already stays so."""
-    env.authorize(caller, Operation.MANAGE_METASTORE, "the metastore")
+    await env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
     place = AdoptableLocation(normalize_location(location), env.clock(), caller.name)
     if not place.location.startswith("file://"):
         raise InvalidRequest(f"{place.location} is on a store that this server cannot read. Only file:// is supported.")
@@ -41,7 +41,7 @@ async def allow_adoption(env: Environment, caller: Principal, location: str) -> 
 
 async def disallow_adoption(env: Environment, caller: Principal, location: str) -> None:
     """Tables that were adopted from there stay what they are."""
-    env.authorize(caller, Operation.MANAGE_METASTORE, "the metastore")
+    await env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
     place = normalize_location(location)
     if not await env.database.write(lambda uow: uow.ownership.disallow(place)):
         raise NotFound(f"{place} is not among the adoptable places.")
@@ -49,5 +49,14 @@ async def disallow_adoption(env: Environment, caller: Principal, location: str) 
 
 async def list_promises(env: Environment, caller: Principal) -> Sequence[Promise]:
     """Changes of ownership that are under way, the oldest first."""
-    env.authorize(caller, Operation.MANAGE_METASTORE, "the metastore")
+    await env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
     return await env.database.read(lambda uow: uow.ownership.all(limit=PROMISES_MAX))
+
+
+def check_adoptable_place(uow: UnitOfWork, env: Environment, place: str) -> None:
+    roots = [env.storage_root, *(one.location for one in uow.ownership.allowed())]
+    if not any(place == root or lies_under(place, root) for root in roots):
+        raise InvalidRequest(
+            f"{place} is outside the storage of managed tables, and nobody has allowed to adopt tables there. An "
+            f"admin can: tidegate adoptable add {place}"
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidegate.domain.errors import NotEmpty, Unavailable
+from tidegate.domain.grants import SecurableType
 from tidegate.domain.names import check_name
 from tidegate.domain.namespaces import Catalog, Change, Details, Stamps, check_details
 from tidegate.domain.ports import UnitOfWork
@@ -12,11 +13,12 @@ from tidegate.domain.privileges import Operation, Principal
 from tidegate.services.environment import Environment
 from tidegate.services.first_start import FIRST_SCHEMA
 from tidegate.services.paging import Page, PageRequest, read_page
+from tidegate.services.places import check_staying
 from tidegate.services.tables import drop_tables
 
 
 async def metastore_id(env: Environment, caller: Principal) -> str:
-    env.authorize(caller, Operation.USE_METASTORE, "metastore")
+    await env.authorize(caller, Operation.USE_METASTORE, "metastore")
     id = await env.database.read(lambda uow: uow.metastore.id())
     if id is None:
         raise Unavailable("The catalog is still being set up. Try again in a moment.")
@@ -32,24 +34,25 @@ async def default_schema(env: Environment, caller: Principal) -> str:
 async def create_catalog(env: Environment, caller: Principal, name: str, details: Details) -> Catalog:
     check_name("catalog", name)
     details = check_details(details)
-    env.authorize(caller, Operation.CREATE_CATALOG, "metastore")
+    await env.authorize(caller, Operation.CREATE_CATALOG, "metastore")
     catalog = Catalog(env.new_id(), name, details, Stamps.new(caller.name, env.clock()))
     await env.database.write(lambda uow: uow.catalogs.add(catalog))
     return catalog
 
 
 async def get_catalog(env: Environment, caller: Principal, name: str) -> Catalog:
-    env.authorize(caller, Operation.USE_CATALOG, name)
+    await env.authorize(caller, Operation.USE_CATALOG, name)
     return await env.database.read(lambda uow: uow.catalogs.get(name))
 
 
 async def list_catalogs(env: Environment, caller: Principal, page: PageRequest) -> Page[Catalog]:
-    env.authorize(caller, Operation.USE_METASTORE, "metastore")
+    allowed = await env.authorize(caller, Operation.USE_METASTORE, "metastore")
+    only_for = allowed.only_for(SecurableType.CATALOG)
 
     def work(uow: UnitOfWork) -> Page[Catalog]:
         return read_page(
             page,
-            lambda after, limit: uow.catalogs.page(after=after, limit=limit),
+            lambda after, limit: uow.catalogs.page(after=after, limit=limit, only_for=only_for),
             lambda catalog: catalog.name,
             size_max=env.page_size_max,
         )
@@ -59,21 +62,25 @@ async def list_catalogs(env: Environment, caller: Principal, page: PageRequest) 
 
 async def update_catalog(env: Environment, caller: Principal, name: str, change: Change) -> Catalog:
     new_name = name if change.new_name is None else check_name("catalog", change.new_name)
-    env.authorize(caller, Operation.MANAGE_CATALOG, name)
+    await env.authorize(caller, Operation.MANAGE_CATALOG, name)
 
     def work(uow: UnitOfWork) -> Catalog:
         catalog = uow.catalogs.lock(name)
+        if new_name != name:
+            check_staying(uow, name)
         stamps = catalog.stamps.touched(caller.name, env.clock())
         changed = replace(catalog, name=new_name, details=change.apply(catalog.details), stamps=stamps)
         uow.catalogs.change(changed)
         return changed
 
-    return await env.database.write(work)
+    changed = await env.database.write(work)
+    env.access.epoch.advance()
+    return changed
 
 
 async def delete_catalog(env: Environment, caller: Principal, name: str, *, force: bool) -> None:
     """With `force`, all its schemas go first, and their tables are dropped."""
-    env.authorize(caller, Operation.MANAGE_CATALOG, name)
+    await env.authorize(caller, Operation.MANAGE_CATALOG, name)
 
     def work(uow: UnitOfWork) -> None:
         catalog = uow.catalogs.lock(name)
@@ -86,3 +93,4 @@ async def delete_catalog(env: Environment, caller: Principal, name: str, *, forc
         uow.catalogs.remove(catalog)
 
     await env.database.write(work)
+    env.access.epoch.advance()

@@ -24,7 +24,7 @@ from tidegate.domain.log_files import LOG, SIDECARS, STAGED
 from tidegate.domain.log_retention import log_retention_ms
 from tidegate.domain.names import TableId, Version
 from tidegate.domain.staged_files import staged_files_to_remove
-from tidegate.domain.tables import Table, TableType
+from tidegate.domain.tables import Table
 from tidegate.services.environment import Environment
 from tidegate.steps import reached
 
@@ -43,7 +43,7 @@ async def clean_log(env: Environment, id: TableId) -> int:
         table = await env.database.read(lambda uow: uow.tables.get_by_id(id))
     except NoSuchTable:
         return 0
-    if table.type is not TableType.MANAGED:
+    if not table.decided_here:
         return 0
     in_log = await _find(env, table, LOG)
     files = [*await _find(env, table, STAGED), *in_log]

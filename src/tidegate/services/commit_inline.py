@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tidegate.domain.audit import said_transaction
 from tidegate.domain.commits import Commit
 from tidegate.domain.desired_metadata import metadata_actions
 from tidegate.domain.errors import CommitVersionConflict, InvalidRequest
@@ -19,15 +20,17 @@ from tidegate.domain.inline_commits import InlineCommit, encode_content, parse_i
 from tidegate.domain.names import TableName, Version, parse_table_id
 from tidegate.domain.open_appends import OpenAppend, parse_open_append
 from tidegate.domain.privileges import Operation, Principal
-from tidegate.domain.ratification import Proposal
+from tidegate.domain.ratification import Proposal, conflict_of
 from tidegate.domain.requirements import AssertTableId, Requirements, collect_requirements
 from tidegate.domain.row_ids import tracks_rows
 from tidegate.domain.tables import Table
 from tidegate.domain.updates import Action, AddCommit, ReportPublished, check_actions
+from tidegate.services.audit import origin
+from tidegate.services.authorized_table import is_about
 from tidegate.services.environment import Environment
 from tidegate.services.learn_commits import up_to_date
 from tidegate.services.row_marks import find_row_mark
-from tidegate.services.update_table import propose, verify_report
+from tidegate.services.update_table import authorize_proposal, check_asserted, propose, verify_report
 
 ATTEMPTS_MAX = 20
 """An append to a table that tracks rows looks up how far their ids go, and others may commit meanwhile."""
@@ -53,20 +56,27 @@ class Committed:
 
 async def commit_inline(env: Environment, caller: Principal, name: TableName, request: InlineRequest) -> Committed:
     now = env.clock()
-    env.authorize(caller, Operation.MODIFY_TABLE, name)
+    allowed = await env.authorize(caller, Operation.MODIFY_TABLE, name)
     content = encode_content(request.content, bytes_max=env.inline_bytes_max)
     needed = collect_requirements([AssertTableId(parse_table_id("table_id", request.table_id))])
     report = None if request.published is None else ReportPublished(request.published)
     if report is not None:
         report.check()
+    seen = await verify_report(env, name, needed.table_id, report)
+    if not is_about(allowed, needed.table_id):
+        allowed = await authorize_proposal(env, caller, name, needed)
     proposal = Proposal(
         name=name,
         principal=caller.name,
         requirements=needed,
         actions=() if report is None else (report,),
         proposed_at=now,
-        verified=await verify_report(env, name, needed.table_id, report),
+        verified=seen.verified,
+        digests=seen.digests,
+        changes_metadata=allowed.changes_metadata,
+        origin=origin(),
     )
+    check_asserted(allowed, proposal)
     if request.version is None:
         if request.metadata_version is None:
             raise InvalidRequest(
@@ -78,7 +88,17 @@ async def commit_inline(env: Environment, caller: Principal, name: TableName, re
     inline = parse_inline_commit(content, version=request.version, now=now)
     actions = (AddCommit(inline.commit, None), *await _changes(env, name, needed, inline), *proposal.actions)
     check_actions(actions)
-    return await _propose(env, replace(proposal, actions=actions, content=inline.content, row_mark=inline.row_mark))
+    read = inline.content
+    proposal = replace(
+        proposal,
+        actions=actions,
+        content=read.written,
+        content_sha256=read.sha256,
+        seen=read,
+        row_mark=inline.row_mark,
+        said_txn_id=said_transaction(read.info),
+    )
+    return await _propose(env, proposal)
 
 
 async def _append(env: Environment, proposal: Proposal, append: OpenAppend) -> Committed:
@@ -97,14 +117,16 @@ async def _append(env: Environment, proposal: Proposal, append: OpenAppend) -> C
 
 async def _changes(env: Environment, name: TableName, needed: Requirements, inline: InlineCommit) -> list[Action]:
     """What the commit says of the table as a whole. A version that is taken changes nothing, whatever it says."""
-    if inline.says.metadata is None and inline.says.protocol is None and not inline.says.changes_domains:
+    says = inline.content.says
+    if says.metadata is None and says.protocol is None and not says.changes_domains:
         return []
     table = env.database.known_table(needed.table_id)
     if table is None or table.latest < inline.commit.version - 1:
         table = await up_to_date(env, await env.database.table(name))
-    if table.latest != inline.commit.version - 1:
-        return []
-    return [*metadata_actions(table.metadata, None, inline.says)]
+    if table.latest < inline.commit.version - 1:
+        # Nobody can tell what it changes of a table that is not there yet.
+        raise conflict_of(table, inline.commit.version)
+    return [*metadata_actions(table.metadata, None, says)] if table.latest < inline.commit.version else []
 
 
 async def _propose(env: Environment, proposal: Proposal) -> Committed:

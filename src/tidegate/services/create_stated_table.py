@@ -39,6 +39,7 @@ from tidegate.services.create_table import (
     read_first_commit,
 )
 from tidegate.services.environment import Environment
+from tidegate.telemetry.current import note
 
 
 @frozen
@@ -55,19 +56,20 @@ class StatedTable:
 
 
 async def create_stated_table(env: Environment, caller: Principal, stated: StatedTable) -> Table:
+    note(stated.name, None, "ok")
     check_name("table", stated.name.table)
     if stated.format != DELTA:
         raise UnsupportedTableFormat(stated.name, stated.format[:50])
     if stated.type is TableType.EXTERNAL:
         return await create_table(env, caller, _external(env, stated))
-    env.authorize(caller, Operation.CREATE_TABLE, stated.name.parent)
+    allowed = await env.authorize(caller, Operation.CREATE_TABLE, stated.name.parent)
     await _check_name_is_free(env, stated.name)
-    staging = await find_staging(env, caller, stated.name, stated.location)
+    staging = await find_staging(env, caller, stated.name, stated.location, tell=allowed.names is None)
     log = await read_first_commit(env, staging.location)
     creation = _described(stated, log)
     table = new_table(env, caller, creation, id=staging.id, location=staging.location)
     _check_statements(stated, table, log)
-    await finish_staging(env, table)
+    await finish_staging(env, table, log)
     return table
 
 

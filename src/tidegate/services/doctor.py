@@ -10,19 +10,24 @@ import asyncio
 from collections.abc import Sequence
 
 from tidegate.domain.commits import Commit
-from tidegate.domain.doctor import Facts, Finding, LogState, Problem, examine, vanished
+from tidegate.domain.doctor import Facts, Finding, LogState, Problem, examine, unfinished, vanished
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.files import FoundFile
-from tidegate.domain.log_files import CHECKPOINTS, LOG, STAGED, LogFileKind, parse_log_file
+from tidegate.domain.log_files import CHECKPOINTS, LOG, STAGED, LogFile, LogFileKind, parse_log_file
 from tidegate.domain.names import TableName, Version
+from tidegate.domain.ownership import Promise
+from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.publishing import Obstacle
 from tidegate.domain.staged_files import staged_files_to_remove
 from tidegate.domain.table_actions import parse_table_actions
-from tidegate.domain.tables import Table, TableType
+from tidegate.domain.tables import Table
+from tidegate.domain.verification import holds
+from tidegate.services.authorized_table import still
 from tidegate.services.clean_log import clean_log
 from tidegate.services.environment import Environment
 from tidegate.services.inline_contents import content_of, find_obstacle, publish
+from tidegate.services.keep_promises import keep_promise
 from tidegate.services.learn_commits import up_to_date
 from tidegate.services.publish_commits import PublishingBlocked, publish_commits
 
@@ -30,16 +35,22 @@ FILES_MAX = 200_000
 """Files of one log that are looked at."""
 REPLAYED_MAX = 10_000
 """Commits that are read, newest first, to find what the log says of the table."""
+FILES_AT_ONCE = 50
+"""Published files whose hashes are taken before others get the thread."""
 LEARNING_ATTEMPTS_MAX = 3
 """How often what others have put into a log meanwhile is learned before the log is looked at once more."""
 
 
 async def examine_table(env: Environment, caller: Principal, name: TableName) -> list[Finding]:
-    env.authorize(caller, Operation.MANAGE_TABLE, name)
-    table = await env.database.read(lambda uow: uow.tables.get(name))
+    allowed = await env.authorize(caller, Operation.MAINTAIN_TABLE, name)
+    table, promise = await env.database.read(lambda uow: _with_promise(uow, name))
+    still(allowed, table)
+    if promise is not None:
+        # Its log may be ahead of the catalog, rightly so: there is nothing else to say before that has come to an end.
+        return [unfinished(promise)]
     if not await env.table_files.exists(table.location):
         return [vanished(table)]
-    if table.type is not TableType.MANAGED:
+    if not table.decided_here:
         return []
     table, facts = await _facts_of_now(env, table)
     return examine(table, facts)
@@ -48,6 +59,11 @@ async def examine_table(env: Environment, caller: Principal, name: TableName) ->
 async def mend_table(env: Environment, caller: Principal, name: TableName) -> list[Finding]:
     """Mends what is safe to mend. Returns what was found before; look again to see what is left."""
     found = await examine_table(env, caller, name)
+    if any(finding.problem is Problem.PROMISE for finding in found):
+        _, promise = await env.database.read(lambda uow: _with_promise(uow, name))
+        if promise is not None:
+            await keep_promise(env, promise)
+        return found
     table = await env.database.read(lambda uow: uow.tables.get(name))
     problems = {finding.problem for finding in found if finding.fixable}
     if Problem.MISSING in problems:
@@ -58,6 +74,11 @@ async def mend_table(env: Environment, caller: Principal, name: TableName) -> li
     if Problem.LEFTOVERS in problems:
         await clean_log(env, table.id)
     return found
+
+
+def _with_promise(uow: UnitOfWork, name: TableName) -> tuple[Table, Promise | None]:
+    table = uow.tables.get(name)
+    return table, uow.ownership.get(table.id)
 
 
 async def _publish_all(env: Environment, table: Table) -> None:
@@ -95,6 +116,7 @@ async def _facts(env: Environment, table: Table) -> Facts:
     return Facts(
         published=published,
         obstacles=await _obstacles(env, table),
+        altered=await _altered(env, table, files),
         restorable=await _restorable(env, table, published, staged),
         leftovers=staged_files_to_remove(table, [*staged, *in_log], before=before),
         log=log,
@@ -110,6 +132,20 @@ async def _obstacles(env: Environment, table: Table) -> list[Obstacle]:
         if obstacle is not None:
             return [obstacle]
     return []
+
+
+async def _altered(env: Environment, table: Table, files: Sequence[LogFile]) -> list[Version]:
+    """Oldest first. `tidegate verify` looks at the whole history, and at the rows of the catalog too."""
+    there = {file.version for file in files if file.kind is LogFileKind.PUBLISHED}
+    after = Version(max(0, table.published - REPLAYED_MAX))
+    links = await env.database.read(lambda uow: uow.chains.links(table.id, after=after, limit=REPLAYED_MAX))
+    known = {link.commit.version: link for link in links if link.commit.version <= table.published}
+    versions, altered = sorted(there & known.keys()), list[Version]()
+    for start in range(0, len(versions), FILES_AT_ONCE):
+        some = versions[start : start + FILES_AT_ONCE]
+        digests = await env.delta_logs.published_digests(table.location, some)
+        altered += [version for version in some if version in digests and not holds(known[version], digests[version])]
+    return altered
 
 
 async def _restorable(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from tidegate.domain.access_epoch import AccessEpoch
+from tidegate.domain.access_ports import Authorizer
+from tidegate.domain.errors import NotFound, PermissionDenied
 from tidegate.domain.frozen import frozen
 from tidegate.domain.names import SchemaName, TableName
 from tidegate.domain.ports import (
-    Authorizer,
     Clock,
     CredentialVendor,
     Database,
@@ -20,7 +22,9 @@ from tidegate.domain.ports import (
 )
 from tidegate.domain.privileges import Operation, Principal, Question
 from tidegate.domain.retention import Retentions
+from tidegate.domain.rights import Allowed
 from tidegate.services.activity import TableCounts
+from tidegate.services.audit import Audit
 from tidegate.services.describe_commits import CommitDescriptions
 from tidegate.services.event_feed import EventFeed
 from tidegate.services.one_at_a_time import OneAtATime
@@ -29,6 +33,7 @@ from tidegate.services.publish_queue import PublishQueue
 from tidegate.services.refused_files import RefusedFiles
 from tidegate.services.staged_versions import StagedVersions
 from tidegate.services.turns import Turns
+from tidegate.telemetry.current import note_question
 from tidegate.telemetry.server import ServerMeasures
 from tidegate.telemetry.traces import Traces
 
@@ -42,9 +47,22 @@ class DeliveryLimits:
 
 
 @frozen
+class Access:
+    """What is remembered of identities, tokens and rights goes by the `epoch`; the rest are bounds."""
+
+    epoch: AccessEpoch
+    identities_max: int
+    tokens_max: int
+    token_hours_max: int
+    machine_token_seconds: int
+    machine_tokens_max: int
+
+
+@frozen
 class Environment:
     database: Database
     authorizer: Authorizer
+    access: Access
     delta_logs: DeltaLogs
     table_files: TableFiles
     found_tables: FoundTables
@@ -57,6 +75,7 @@ class Environment:
     """For tables whose commits are put into their logs."""
     refused: RefusedFiles
     staged_versions: StagedVersions
+    audit: Audit
     measures: ServerMeasures
     traces: Traces | None
     """None: nobody listens."""
@@ -81,5 +100,10 @@ class Environment:
     grants_max: int
     inline_bytes_max: int
 
-    def authorize(self, caller: Principal, operation: Operation, on: str | SchemaName | TableName) -> None:
-        self.authorizer.require(caller, Question(operation, on))
+    async def authorize(self, caller: Principal, operation: Operation, on: str | SchemaName | TableName) -> Allowed:
+        note_question(on)
+        try:
+            return await self.authorizer.require(caller, Question(operation, on))
+        except (PermissionDenied, NotFound):
+            note_question(on, denied=True)
+            raise

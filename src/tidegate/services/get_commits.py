@@ -11,7 +11,7 @@ from tidegate.domain.commits import Commit
 from tidegate.domain.errors import InvalidRequest
 from tidegate.domain.frozen import frozen
 from tidegate.domain.privileges import Operation, Principal
-from tidegate.domain.tables import DELTA, Table, TableType
+from tidegate.domain.tables import DELTA, Table
 from tidegate.services.environment import Environment
 from tidegate.services.identified_table import identified_table
 from tidegate.services.learn_commits import up_to_date
@@ -32,7 +32,7 @@ async def get_commits(
     env: Environment, caller: Principal, *, table_id: str, location: str, start: int | None, end: int | None
 ) -> RatifiedCommits:
     first = 0 if start is None else start
-    _check_range(first, end)
+    check_range(first, end)
     table = await identified_table(env, caller, Operation.READ_TABLE, table_id=table_id, location=location)
     if not _is_ours(table):
         return RatifiedCommits((), NOT_MANAGED)
@@ -44,10 +44,10 @@ async def get_commits(
 
 
 def _is_ours(table: Table) -> bool:
-    return table.type is TableType.MANAGED and table.format == DELTA
+    return table.decided_here and table.format == DELTA
 
 
-def _check_range(start: int, end: int | None) -> None:
+def check_range(start: int, end: int | None) -> None:
     if start < 0 or (end is not None and end < 0):
         raise InvalidRequest("start_version and end_version are 0 or higher. Send them so, or leave them out.")
     if end is not None and end < start:

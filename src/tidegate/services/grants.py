@@ -1,18 +1,16 @@
-"""Grants: who was given which privilege on what, and changes of that.
-
-Nothing is decided by them yet. They are shown to those alone who may manage the object.
-"""
+"""Grants: who was given which privilege on what, and changes of that. For those who may manage the object."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.domain.errors import Unavailable
+from tidegate.domain.errors import NotFound, Unavailable
 from tidegate.domain.frozen import frozen
 from tidegate.domain.grants import Grant, GrantChange, SecurableType, check_changes, check_number
 from tidegate.domain.names import SchemaName, TableName, parse_schema_name, parse_table_name
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
+from tidegate.domain.rights import Allowed
 from tidegate.services.environment import Environment
 
 
@@ -36,7 +34,7 @@ class Securable:
                 return Securable(type, parse_table_name(full_name))
 
 
-_MANAGE = {
+MANAGING = {
     SecurableType.METASTORE: Operation.MANAGE_METASTORE,
     SecurableType.CATALOG: Operation.MANAGE_CATALOG,
     SecurableType.SCHEMA: Operation.MANAGE_SCHEMA,
@@ -47,8 +45,8 @@ _MANAGE = {
 async def get_grants(
     env: Environment, caller: Principal, securable: Securable, *, principal: str | None
 ) -> Sequence[Grant]:
-    env.authorize(caller, _MANAGE[securable.type], securable.on)
-    found = await env.database.read(lambda uow: uow.grants.of(_id(uow, securable)))
+    allowed = await env.authorize(caller, MANAGING[securable.type], securable.on)
+    found = await env.database.read(lambda uow: uow.grants.of(securable_id(uow, securable, allowed)))
     return [grant for grant in found if principal is None or grant.principal == principal]
 
 
@@ -57,10 +55,10 @@ async def change_grants(
 ) -> Sequence[Grant]:
     """All changes or none, one after the other; what is granted afterwards."""
     check_changes(changes)
-    env.authorize(caller, _MANAGE[securable.type], securable.on)
+    allowed = await env.authorize(caller, MANAGING[securable.type], securable.on)
 
     def work(uow: UnitOfWork) -> Sequence[Grant]:
-        id = _id(uow, securable)
+        id = securable_id(uow, securable, allowed)
         for change in changes:
             uow.grants.add(id, [Grant(change.principal, privilege) for privilege in sorted(set(change.add))])
             uow.grants.remove(id, [Grant(change.principal, privilege) for privilege in sorted(set(change.remove))])
@@ -68,7 +66,17 @@ async def change_grants(
         check_number(granted, grants_max=env.grants_max)
         return granted
 
-    return await env.database.write(work)
+    granted = await env.database.write(work)
+    env.access.epoch.advance()
+    return granted
+
+
+def securable_id(uow: UnitOfWork, securable: Securable, allowed: Allowed) -> str:
+    """Of the object that the caller was allowed something on. Raises NotFound if its name leads to another one."""
+    id = _id(uow, securable)
+    if allowed.id not in (None, id):
+        raise NotFound(f"There is no {securable.type} {securable.on} any more.")
+    return id
 
 
 def _id(uow: UnitOfWork, securable: Securable) -> str:

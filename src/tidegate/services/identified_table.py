@@ -7,6 +7,7 @@ from tidegate.domain.locations import normalize_location
 from tidegate.domain.names import parse_table_id
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.tables import Table
+from tidegate.services.authorized_table import authorize_by_id
 from tidegate.services.environment import Environment
 
 
@@ -19,9 +20,12 @@ async def identified_table(
         table = await env.database.read(lambda uow: uow.tables.get_by_id(id))
     except NoSuchTable as missing:
         # Who may not see it cannot tell a table that is hidden from one that is not there.
-        env.authorize(caller, operation, f"the table with id {id}")
+        await env.authorize(caller, operation, f"with id {id}")
         raise missing
-    env.authorize(caller, operation, table.name)
+    try:
+        await authorize_by_id(env, caller, operation, table.name, id)
+    except NoSuchTable:
+        raise NoSuchTable(f"with id {id}") from None
     if normalize_location(location) != table.location:
         raise InvalidRequest(
             f"table_uri {location[:200]!r} is not where the table with id {table_id} is: {table.location}. "

@@ -6,6 +6,7 @@ A content goes when its commit is published; so who finds none looks into the lo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 
 from tidegate.domain.commits import Commit
 from tidegate.domain.names import TableId, Version
@@ -31,12 +32,14 @@ async def content_of(env: Environment, table: Table, commit: Commit) -> bytes | 
     return staged if staged is not None else await env.delta_logs.read_published(table.location, commit.version)
 
 
-async def is_published(env: Environment, table: Table, commit: Commit) -> bool:
-    """Whether the published file of this version holds the very bytes that were ratified."""
+async def verified_sha256(env: Environment, table: Table, commit: Commit) -> str | None:
+    """Of the published file of this version, if it holds the very bytes that were ratified."""
     if not commit.inline:
-        return await env.delta_logs.is_published(table.location, commit)
+        return await env.delta_logs.verified_sha256(table.location, commit)
     content = (await contents_of(env, table.id, [commit])).get(commit.version)
-    return content is not None and await env.delta_logs.read_published(table.location, commit.version) == content
+    if content is None or await env.delta_logs.read_published(table.location, commit.version) != content:
+        return None
+    return sha256(content).hexdigest()
 
 
 async def find_obstacle(env: Environment, table: Table, commit: Commit) -> Obstacle | None:

@@ -12,6 +12,7 @@ from tidegate.domain.errors import InvalidRequest, TidegateError
 from tidegate.domain.ownership import Change, Promise
 from tidegate.services.adopt_table import keep_adoption
 from tidegate.services.environment import Environment
+from tidegate.services.own_table import keep_registration
 from tidegate.services.release_table import keep_release
 
 PROMISES_MAX = 100
@@ -24,7 +25,7 @@ log = logging.getLogger(__name__)
 
 async def keep_promises(env: Environment, *, grace_ms: int = GRACE_MS) -> None:
     for promise in await overdue(env, grace_ms=grace_ms):
-        await _keep(env, promise)
+        await keep_promise(env, promise)
 
 
 async def overdue(env: Environment, *, grace_ms: int = GRACE_MS) -> list[Promise]:
@@ -34,12 +35,17 @@ async def overdue(env: Environment, *, grace_ms: int = GRACE_MS) -> list[Promise
     return [promise for promise in promises if not 0 <= now - promise.begun_at < grace_ms]
 
 
-async def _keep(env: Environment, promise: Promise) -> None:
+async def keep_promise(env: Environment, promise: Promise) -> None:
+    """As far as it goes; what is in the way is logged."""
     try:
-        if promise.change is Change.ADOPT:
-            await keep_adoption(env, promise)
-        else:
-            await keep_release(env, promise)
+        match promise.change:
+            case Change.ADOPT:
+                await keep_adoption(env, promise)
+            case Change.RELEASE:
+                await keep_release(env, promise)
+            case Change.OWN:
+                if not await keep_registration(env, promise):
+                    return  # its client has put nothing yet
         log.info("the promise to %s %s is kept", promise.change.value, promise.name)
     except InvalidRequest as error:
         log.warning("the promise to %s %s has ended: %s", promise.change.value, promise.name, error.message)

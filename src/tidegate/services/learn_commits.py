@@ -13,13 +13,14 @@ A table whose commits are ratified pays nothing for this, not even a look at its
 from __future__ import annotations
 
 import asyncio
+from hashlib import sha256
 
 from tidegate.domain.errors import InvalidRequest, NotFound, Unavailable
 from tidegate.domain.events import SYSTEM
 from tidegate.domain.learned_commits import learned_commit
 from tidegate.domain.names import TableId, Version
 from tidegate.domain.publishing import AlarmReason, Obstacle, PublishedFile
-from tidegate.domain.ratification import Conflict, Proposal, Ratified, Rejected, Replay, ToPut
+from tidegate.domain.ratification import Conflict, Proposal, Ratified, Rejected, Replay, ToPut, ToRead
 from tidegate.domain.requirements import AssertTableId, collect_requirements
 from tidegate.domain.tables import Table
 from tidegate.services.environment import Environment
@@ -130,6 +131,7 @@ async def _learn_next(env: Environment, table: Table, file: PublishedFile) -> Ta
         actions=learned.actions,
         proposed_at=env.clock(),
         put=True,
+        content_sha256=sha256(content).digest(),
         txn_id=learned.txn_id,
     )
     match await env.database.ratify(proposal):
@@ -143,7 +145,7 @@ async def _learn_next(env: Environment, table: Table, file: PublishedFile) -> Ta
         case Rejected(InvalidRequest() as error):
             await _refuse(env, table, version, file, error)
             return None
-        case Rejected(NotFound()) | Conflict() | ToPut():
+        case Rejected(NotFound()) | Conflict() | ToPut() | ToRead():
             return None  # dropped, renamed or restored meanwhile: the next look sees it as it is then
         case Rejected(error):
             raise error

@@ -7,6 +7,7 @@ from tidegate.domain.metrics import KeptReport
 from tidegate.domain.names import TableId, TableName
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
+from tidegate.services.authorized_table import still
 from tidegate.services.environment import Environment
 from tidegate.services.paging import Page, PageRequest, read_page, version_in
 
@@ -19,10 +20,10 @@ class TableMetrics:
 
 
 async def read_metrics(env: Environment, caller: Principal, name: TableName, page: PageRequest) -> TableMetrics:
-    env.authorize(caller, Operation.READ_TABLE, name)
+    allowed = await env.authorize(caller, Operation.DESCRIBE_TABLE, name)
 
     def work(uow: UnitOfWork) -> TableMetrics:
-        table = uow.tables.get(name)
+        table = still(allowed, uow.tables.get(name))
         reports = read_page(
             page,
             lambda after, limit: uow.commit_reports.page(table.id, before=version_in(after), limit=limit),

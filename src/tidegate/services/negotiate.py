@@ -9,6 +9,6 @@ from tidegate.services.environment import Environment
 
 async def negotiate_version(env: Environment, caller: Principal, *, catalog: str, offered: str) -> str:
     version = negotiate(offered)
-    env.authorize(caller, Operation.USE_CATALOG, catalog)
+    await env.authorize(caller, Operation.USE_CATALOG, catalog)
     await env.database.read(lambda uow: uow.catalogs.get(catalog))
     return version

@@ -32,10 +32,11 @@ def read_page(
     name_of: Callable[[T], str],
     *,
     size_max: int,
+    valid: Callable[[str], bool] = is_name,
 ) -> Page[T]:
     """`fetch(after, limit)` gives the objects whose names follow `after`, in order."""
     size = _page_size(request.max_results, size_max)
-    found = fetch(_decode(request.token), size + 1)
+    found = fetch(_decode(request.token, valid), size + 1)
     items = found[:size]
     return Page(items, _encode(name_of(items[-1])) if len(found) > size else None)
 
@@ -63,13 +64,13 @@ def _encode(name: str) -> str:
     return base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
 
 
-def _decode(token: str | None) -> str:
+def _decode(token: str | None, valid: Callable[[str], bool]) -> str:
     if not token:
         return ""
     try:
         name = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode("ascii")
     except (ValueError, binascii.Error):
         name = ""
-    if not is_name(name):
+    if not valid(name):
         raise bad_token()
     return name

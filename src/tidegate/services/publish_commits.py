@@ -13,9 +13,10 @@ from tidegate.domain.errors import NoSuchTable
 from tidegate.domain.events import SYSTEM
 from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableId, Version
+from tidegate.domain.publishing import Publication
 from tidegate.domain.ratification import Proposal, Ratified
 from tidegate.domain.requirements import AssertTableId, collect_requirements
-from tidegate.domain.tables import Table, TableType
+from tidegate.domain.tables import Table
 from tidegate.domain.updates import ReportPublished
 from tidegate.services.environment import Environment
 from tidegate.services.inline_contents import publish
@@ -43,7 +44,7 @@ async def publish_commits(env: Environment, id: TableId, *, up_to: Version) -> L
     Raises Unavailable if the store fails, and PublishingBlocked after an alarm.
     """
     table = await _find(env, id)
-    if table is None or table.type is not TableType.MANAGED:
+    if table is None or not table.decided_here:
         return None
     due = [commit for commit in table.unpublished if commit.version <= up_to][:BATCH_MAX]
     if due:
@@ -51,7 +52,7 @@ async def publish_commits(env: Environment, id: TableId, *, up_to: Version) -> L
         publication = await publish(env, table, due)
         reached("publish.verified")
         if publication.verified is not None:
-            await _record(env, table, publication.verified)
+            await _record(env, table, publication, publication.verified)
             env.measures.published.value += publication.verified - table.published
             reached("publish.recorded")
         if publication.obstacle is not None:
@@ -76,7 +77,7 @@ async def _find(env: Environment, id: TableId) -> Table | None:
         return None
 
 
-async def _record(env: Environment, table: Table, verified: Version) -> None:
+async def _record(env: Environment, table: Table, publication: Publication, verified: Version) -> None:
     decision = await env.database.ratify(
         Proposal(
             name=table.name,
@@ -85,6 +86,7 @@ async def _record(env: Environment, table: Table, verified: Version) -> None:
             actions=(ReportPublished(verified),),
             proposed_at=env.clock(),
             verified=verified,
+            digests=publication.digests,
         )
     )
     if not isinstance(decision, Ratified):

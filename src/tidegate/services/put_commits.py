@@ -16,10 +16,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from hashlib import sha256
 
 from tidegate.domain.commits import Commit
 from tidegate.domain.errors import InvalidRequest, NoSuchTable, OutcomeUnknown, TooManyRequests, Unavailable
-from tidegate.domain.learned_commits import check_to_put
 from tidegate.domain.names import TableId, Version
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.ratification import (
@@ -32,6 +32,7 @@ from tidegate.domain.ratification import (
     Rejected,
     Replay,
     ToPut,
+    ToRead,
     assigned,
     decide,
 )
@@ -39,6 +40,7 @@ from tidegate.domain.tables import Table, require_delta
 from tidegate.domain.updates import Action, AddCommit
 from tidegate.services.environment import Environment
 from tidegate.services.learn_commits import learn_commits, publish_ratified
+from tidegate.services.look_at_commit import looked_at
 from tidegate.services.publish_commits import PublishingBlocked
 from tidegate.steps import reached
 from tidegate.telemetry.logs import about
@@ -61,7 +63,9 @@ async def put_commit(env: Environment, proposal: Proposal) -> Outcome:
         async with env.one_at_a_time(proposal.requirements.table_id), asyncio.timeout(SECONDS_MAX):
             for _ in range(ATTEMPTS_MAX):
                 decision = await _attempt(env, proposal)
-                if not isinstance(decision, ToPut):
+                if isinstance(decision, ToRead):
+                    proposal = await looked_at(env, proposal, decision.table)
+                elif not isinstance(decision, ToPut):
                     return await recognised(env, proposal, decision)
     except TimeoutError:
         raise _unknown(f"The store of {proposal.name} has not answered for {SECONDS_MAX:.0f} s.") from None
@@ -90,7 +94,7 @@ async def recognised(env: Environment, proposal: Proposal, outcome: Outcome) -> 
 async def _is_in_log(env: Environment, table: Table, proposal: Proposal, commit: Commit) -> bool:
     if proposal.content is not None:
         return await env.delta_logs.is_put(table.location, commit.version, proposal.content)
-    return await env.delta_logs.is_published(table.location, commit)
+    return await env.delta_logs.verified_sha256(table.location, commit) is not None
 
 
 async def _attempt(env: Environment, proposal: Proposal) -> Decision:
@@ -140,10 +144,11 @@ def _happened(uow: UnitOfWork, id: TableId, txn_id: str) -> Commit | None:
 
 
 async def _put(env: Environment, table: Table, proposal: Proposal, commit: Commit) -> Decision:
+    proposal = await looked_at(env, proposal, table)
     decision = _decide(env, table, proposal)
-    if not isinstance(decision, ToPut):
+    if not isinstance(decision, ToPut) or proposal.seen is None:
         return decision
-    content = await _content(env, table, proposal, commit, after=decision.table)
+    content = proposal.seen.written
     await publish_ratified(env, table)
     reached("put.decided")
     try:
@@ -151,14 +156,15 @@ async def _put(env: Environment, table: Table, proposal: Proposal, commit: Commi
             return decision
     except Unavailable as error:
         return Rejected(error)  # nothing has happened, now or before
-    return await _record(env, table, proposal, commit.version)
+    return await _record(env, table, proposal, commit.version, content)
 
 
 async def _meet(env: Environment, table: Table, proposal: Proposal, commit: Commit) -> Decision:
     """The log has the version already: it is the proposed one, somebody else's, or nobody's."""
     await publish_ratified(env, table)
-    if await _is_ours(env, table, proposal, commit):
-        return await _record(env, table, proposal, commit.version)
+    content = await _ours(env, table, proposal, commit)
+    if content is not None:
+        return await _record(env, table, proposal, commit.version, content)
     learned = await learn_commits(env, table.id)
     if learned.latest >= commit.version or learned.name != table.name:
         return await env.database.ratify(proposal)
@@ -174,18 +180,15 @@ def _blocked(env: Environment, table: Table, version: Version) -> Decision:
     return ToPut(table) if reason is None else Rejected(InvalidRequest(reason))
 
 
-async def _is_ours(env: Environment, table: Table, proposal: Proposal, commit: Commit) -> bool:
-    """Whether the file in the log is the proposed one, and the request says what the file says: then it is recorded as
-    who proposes it has it. Else it is learned as it is.
+async def _ours(env: Environment, table: Table, proposal: Proposal, commit: Commit) -> bytes | None:
+    """The content, if the file in the log is the proposed one, and the request says what the file says: then it is
+    recorded as who proposes it has it. Else it is learned as it is.
     """
-    decision = _decide(env, table, replace(proposal, put=True))
-    if not isinstance(decision, Ratified):
-        return False
-    try:
-        content = await _content(env, table, proposal, commit, after=decision.table)
-    except InvalidRequest:
-        return False
-    return await env.delta_logs.is_put(table.location, commit.version, content)
+    proposal = await looked_at(env, proposal, table)
+    if proposal.seen is None or not isinstance(_decide(env, table, replace(proposal, put=True)), Ratified):
+        return None
+    content = proposal.seen.written
+    return content if await env.delta_logs.is_put(table.location, commit.version, content) else None
 
 
 def _decide(env: Environment, table: Table, proposal: Proposal) -> Decision:
@@ -195,21 +198,10 @@ def _decide(env: Environment, table: Table, proposal: Proposal) -> Decision:
     return decide(require_delta(before), proposal, ratified=None, limits=limits, now=env.clock())
 
 
-async def _content(env: Environment, table: Table, proposal: Proposal, commit: Commit, *, after: Table) -> bytes:
-    """That came with the proposal, or of the staged file; checked."""
-    content = proposal.content
-    if content is None:
-        content = await env.delta_logs.read_staged(table.location, commit)
-    if content is None:
-        raise InvalidRequest(f"The staged file {commit.file_name} is not there. Write it before you propose it.")
-    # It may speak of very many files: not on the thread that answers everybody.
-    await asyncio.to_thread(check_to_put, content, commit, before=table.metadata, after=after.metadata)
-    return content
-
-
-async def _record(env: Environment, table: Table, proposal: Proposal, version: Version) -> Outcome:
+async def _record(env: Environment, table: Table, proposal: Proposal, version: Version, content: bytes) -> Outcome:
     """Success, whatever has become of the table since it was decided: the file stands."""
-    put = replace(proposal, put=True, actions=tuple(map(_in_log, proposal.actions)))
+    actions, digest = tuple(map(_in_log, proposal.actions)), sha256(content).digest()
+    put = replace(proposal, put=True, actions=actions, content_sha256=digest, seen=None, refusal=None)
     for _ in range(RECORDING_ATTEMPTS_MAX):
         try:
             decision = await env.database.ratify(put)

@@ -32,6 +32,6 @@ async def raise_alarm(env: Environment, table: Table, obstacle: Obstacle) -> Non
         uow.events.add([event])
         return True
 
-    if await env.database.write(work):
+    if await env.database.write(work, audited=False):
         of = about(table=str(table.name), version=alarm.version, principal=SYSTEM)
         log.error("alarm for %s: %s", table.name, alarm.message, extra=of)

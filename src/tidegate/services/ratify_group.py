@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
+from tidegate.domain.audit import AuditRecord, Origin
 from tidegate.domain.commits import Commit, RatifiedCommit
 from tidegate.domain.errors import InternalFailure, NoSuchTable, TidegateError
 from tidegate.domain.events import Event, update_events
@@ -28,6 +29,8 @@ from tidegate.domain.ratification import (
 from tidegate.domain.tables import Table, require_delta
 from tidegate.telemetry.logs import about
 
+LEARNING = Origin("learnCommit", "", None)
+"""What somebody has put into the log of a table, and the catalog has found there."""
 Appends = dict[tuple[TableId, str], Commit]
 """Commits that had left their version open, by their transactions' ids."""
 
@@ -42,6 +45,8 @@ def ratify_group(uow: UnitOfWork, proposals: Sequence[Proposal], *, limits: Limi
     published = uow.tables.ratified(_published_versions(proposals, locked))
     appended = _appended(uow, proposals)
     current, won, happened = dict(locked), list[Won](), list[Event]()
+    verified: list[tuple[TableId, Version, str]] = []
+    audited: list[AuditRecord] = []
     decisions: list[Decision] = []
     for asked in proposals:
         table = current.get(asked.requirements.table_id)
@@ -57,19 +62,48 @@ def ratify_group(uow: UnitOfWork, proposals: Sequence[Proposal], *, limits: Limi
         if isinstance(decision, Ratified):
             current[table.id] = decision.table
             happened += update_events(table, decision.table, at=now, by=proposal.principal)
+            if decision.commit is not None or proposal.origin is not None:
+                audited.append(_audited(decision, proposal, now=now))
+            if proposal.digests:
+                verified += _verified(table, decision.table, proposal.digests)
             if decision.commit is not None:
                 txn_id = _transaction(proposal)
                 if txn_id is not None and appended.setdefault((table.id, txn_id), decision.commit) != decision.commit:
                     txn_id = None  # the log has it twice; the first one is who it is
-                won.append(_won(table.id, decision.commit, proposal, txn_id, now=now))
+                won.append(_won(decision.table, decision.commit, proposal, txn_id, now=now))
         decisions.append(decision)
-    uow.tables.save(locked, current, won=won, happened=happened)
+    uow.tables.save(locked, current, won=won, happened=happened, verified=verified, audited=audited)
     return decisions
 
 
-def _won(id: TableId, commit: Commit, proposal: Proposal, txn_id: str | None, *, now: int) -> Won:
+def _won(table: Table, commit: Commit, proposal: Proposal, txn_id: str | None, *, now: int) -> Won:
     content = None if proposal.put else proposal.content
-    return Won(id, RatifiedCommit(commit, proposal.proposed_at, now), content, txn_id)
+    ratified = RatifiedCommit(commit, proposal.proposed_at, now)
+    return Won(table.id, ratified, content, txn_id, proposal.principal, table.chain)
+
+
+def _audited(decision: Ratified, proposal: Proposal, *, now: int) -> AuditRecord:
+    origin = proposal.origin or LEARNING
+    return AuditRecord(
+        at=now,
+        principal=proposal.principal,
+        operation=origin.operation,
+        subject=str(decision.table.name),
+        allowed=True,
+        request_id=origin.request_id or None,
+        address=origin.address,
+        version=None if decision.commit is None else decision.commit.version,
+        txn_id=proposal.transaction,
+    )
+
+
+def _verified(before: Table, after: Table, digests: Mapping[Version, str]) -> list[tuple[TableId, Version, str]]:
+    """Of the commits that this update has moved to the published ones."""
+    return [
+        (after.id, version, digest)
+        for version, digest in digests.items()
+        if before.published < version <= after.published
+    ]
 
 
 def _transaction(proposal: Proposal) -> str | None:

@@ -22,6 +22,7 @@ from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableId, Version
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
+from tidegate.domain.rights import Names, sees
 from tidegate.services.describe_commits import Key, Placed, operation_of
 from tidegate.services.environment import Environment
 from tidegate.services.event_feed import Ending
@@ -53,16 +54,19 @@ class EventPage:
 async def read_events(
     env: Environment, caller: Principal, request: EventsRequest, *, ending: Ending | None = None
 ) -> EventPage:
-    # Events name every table there is: they are for those who may see all of them.
-    env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
-    return await next_events(env, request, ending=ending)
+    """Those of tables that the caller sees now, dropped ones included."""
+    allowed = await env.authorize(caller, Operation.USE_METASTORE, "metastore")
+    seen_by = None if allowed.sees_all else allowed.names
+    return await next_events(env, request, ending=ending, seen_by=seen_by)
 
 
-async def next_events(env: Environment, request: EventsRequest, *, ending: Ending | None = None) -> EventPage:
-    """For the server itself."""
+async def next_events(
+    env: Environment, request: EventsRequest, *, ending: Ending | None = None, seen_by: Names | None = None
+) -> EventPage:
+    """For the server itself, which sees everything."""
     patient_until, after, scans = monotonic() + request.wait_seconds, request.after, 0
     while True:
-        page = await _read_page(env, after, request)
+        page = await _read_page(env, after, request, seen_by)
         if page.events:
             return page
         after = page.next_after
@@ -76,19 +80,21 @@ async def next_events(env: Environment, request: EventsRequest, *, ending: Endin
             return page
 
 
-async def _read_page(env: Environment, after: Sequence | None, request: EventsRequest) -> EventPage:
-    page, placed, contents, unnumbered = await env.database.read(lambda uow: _read(uow, after, request))
+async def _read_page(
+    env: Environment, after: Sequence | None, request: EventsRequest, seen_by: Names | None
+) -> EventPage:
+    page, placed, contents, unnumbered = await env.database.read(lambda uow: _read(uow, after, request, seen_by))
     if unnumbered and page.next_after == page.last:
         # Who has come to the end is told of everything that has happened; who is on the way gets there.
         await env.database.write(lambda uow: uow.events.number())
-        page, placed, contents, _ = await env.database.read(lambda uow: _read(uow, after, request))
+        page, placed, contents, _ = await env.database.read(lambda uow: _read(uow, after, request, seen_by))
     events = await env.descriptions.describe(page.events, placed, contents)
     wanted = [one for one in events if request.wanted.matches(one.event, operation=operation_of(one.event))]
     return EventPage(wanted, page.next_after, page.last)
 
 
 def _read(
-    uow: UnitOfWork, after: Sequence | None, request: EventsRequest
+    uow: UnitOfWork, after: Sequence | None, request: EventsRequest, seen_by: Names | None
 ) -> tuple[EventPage, Placed, Mapping[Key, bytes], bool]:
     forgotten, last = uow.events.forgotten(), uow.events.last()
     after = forgotten if after is None else after
@@ -100,8 +106,17 @@ def _read(
     up_to = Sequence(min(after + SCANNED_AT_ONCE, last))
     found = uow.events.after(after, up_to=up_to, limit=limit, wanted=request.wanted)
     next_after = found[-1].sequence if len(found) == limit else up_to
+    if seen_by is not None:
+        found = _seen(uow, found, seen_by)
     placed = uow.events.commits_of([numbered.event for numbered in found])
     return EventPage(found, next_after, last), placed, _contents(uow, placed), uow.events.unnumbered()
+
+
+def _seen(uow: UnitOfWork, found: Several[NumberedEvent], by: Names) -> list[NumberedEvent]:
+    """Of a table that is purged nobody knows any more who could see it."""
+    ids = {numbered.event.table_id for numbered in found}
+    shown = {id for id, path in uow.rights.paths(sorted(ids), by).items() if sees(by, path)}
+    return [numbered for numbered in found if numbered.event.table_id in shown]
 
 
 def _contents(uow: UnitOfWork, placed: Placed) -> dict[Key, bytes]:

@@ -15,7 +15,9 @@ from tidegate.domain.names import TableName, Version
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.tables import Table, TableType, require_delta
+from tidegate.services.authorized_table import still
 from tidegate.services.environment import Environment
+from tidegate.services.learn_commits import up_to_date
 
 CONTENT_BYTES_MAX = 8 * 1024 * 1024
 """Of all contents in one answer; at least one commit is always in it."""
@@ -34,14 +36,16 @@ class KeptCommits:
 async def read_inline_commits(
     env: Environment, caller: Principal, name: TableName, *, start: int | None, end: int | None
 ) -> KeptCommits:
-    env.authorize(caller, Operation.READ_TABLE, name)
+    allowed = await env.authorize(caller, Operation.READ_TABLE, name)
     first = 0 if start is None else start
     if first < 0 or (end is not None and end < first):
         raise InvalidRequest(
             "start_version is 0 or higher, and end_version not lower. Send them so, or leave them out."
         )
     kept = await env.database.read(lambda uow: _read(uow, name, first, end, env.commits_page_size_max))
-    env.activity.count_load(kept.table)
+    if await up_to_date(env, kept.table) is not kept.table:
+        kept = await env.database.read(lambda uow: _read(uow, name, first, end, env.commits_page_size_max))
+    env.activity.count_load(still(allowed, kept.table))
     return kept
 
 

@@ -12,10 +12,10 @@ the promise goes on, see `keep_promises.py`.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
-from tidegate.domain.errors import InvalidRequest, PermissionDenied, Unavailable
+from tidegate.domain.commit_owner import OWNER_FEATURE
+from tidegate.domain.errors import InvalidRequest, NoSuchTable, PermissionDenied
 from tidegate.domain.events import EventKind, table_event
 from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableId, TableName, Version
@@ -23,15 +23,14 @@ from tidegate.domain.ownership import Change, Kept, OwnershipCommit, Promise, pl
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.tables import Table, TableType
+from tidegate.services.authorized_table import authorized_table
 from tidegate.services.environment import Environment
 from tidegate.services.learn_commits import up_to_date
-from tidegate.services.publish_commits import PublishingBlocked, publish_commits
+from tidegate.services.publish_whole import published_whole
 from tidegate.steps import reached
 
 RELEASE_PROPERTY = "tidegate.release"
 """Of a catalog; with the value `forbidden` its tables stay."""
-PUBLISHING_ATTEMPTS_MAX = 100
-PUBLISHING_PAUSE_SECONDS = 0.1
 
 
 @frozen
@@ -45,8 +44,7 @@ class Release:
 
 
 async def release_table(env: Environment, caller: Principal, name: TableName, *, kept: Kept) -> Release:
-    env.authorize(caller, Operation.MANAGE_TABLE, name)
-    await up_to_date(env, await env.database.table(name))
+    await up_to_date(env, await authorized_table(env, caller, Operation.MANAGE_TABLE, name))
     promise = await env.database.write(lambda uow: _promise(uow, env, caller, name, kept))
     reached("release.promised")
     return await keep_release(env, promise)
@@ -65,6 +63,7 @@ async def keep_release(env: Environment, promise: Promise) -> Release:
         )
     reached("release.put")
     await env.database.write(lambda uow: _forget(uow, env, promise))
+    env.access.epoch.advance()
     reached("release.forgotten")
     env.feed.notice()
     return Release(promise.name, promise.table_id, promise.location, commit.version, promise.kept)
@@ -75,23 +74,34 @@ def _promise(uow: UnitOfWork, env: Environment, caller: Principal, name: TableNa
     begun = uow.ownership.get(table.id)
     if begun is not None:
         return begun
+    if table.type is TableType.OWNED:
+        raise InvalidRequest(
+            f"The catalog is the commit owner of {name}: it is given back by ALTER TABLE delta.`{table.location}` DROP "
+            f"FEATURE '{OWNER_FEATURE}', in a session that knows the owner."
+        )
     if table.type is not TableType.MANAGED:
         raise InvalidRequest(f"{name} is external: its file system decides on it already.")
+    check_policy(uow, name)
+    promise = Promise(table.id, Change.RELEASE, name, table.location, None, kept, env.clock(), caller.name)
+    locked = uow.tables.lock([table.id]).get(table.id)
+    if locked is None:
+        raise NoSuchTable(name)
+    uow.ownership.promise(promise)
+    uow.tables.change(replace(locked, releasing=Version(locked.latest + 1)))
+    return promise
+
+
+def check_policy(uow: UnitOfWork, name: TableName) -> None:
     if uow.catalogs.get(name.catalog).details.properties.get(RELEASE_PROPERTY) == "forbidden":
         raise PermissionDenied(
             f"Tables of the catalog {name.catalog} may not be released: its property {RELEASE_PROPERTY} says so."
         )
-    promise = Promise(table.id, Change.RELEASE, name, table.location, None, kept, env.clock(), caller.name)
-    uow.ownership.promise(promise)
-    locked = uow.tables.lock([table.id])[table.id]
-    uow.tables.change(replace(locked, releasing=Version(locked.latest + 1)))
-    return promise
 
 
 async def _plan(env: Environment, promise: Promise) -> Promise:
     """Publishes everything, then writes the last commit down; whoever does so first decides for all."""
     try:
-        table = await _published(env, promise)
+        table = await published_whole(env, promise.table_id)
         reached("release.published")
         found = await env.found_tables.find(promise.location)
         if found.version != table.latest:
@@ -110,24 +120,6 @@ async def _plan(env: Environment, promise: Promise) -> Promise:
     if planned is None:
         raise InvalidRequest(f"The release of {promise.name} was ended by somebody else meanwhile. Try again.")
     return planned
-
-
-async def _published(env: Environment, promise: Promise) -> Table:
-    try:
-        for _ in range(PUBLISHING_ATTEMPTS_MAX):
-            table = await env.database.read(lambda uow: uow.tables.get_by_id(promise.table_id))
-            if not table.unpublished:
-                return table
-            try:
-                await publish_commits(env, table.id, up_to=table.latest)
-            except Unavailable:
-                # The publisher may be at it; one of the two does it.
-                await asyncio.sleep(PUBLISHING_PAUSE_SECONDS)
-    except PublishingBlocked as blocked:
-        raise InvalidRequest(f"{promise.name} cannot be given back before this is mended: {blocked}") from blocked
-    raise Unavailable(
-        f"The commits of {promise.name} could not all be published. The release goes on by itself when they can be."
-    )
 
 
 def _end(uow: UnitOfWork, promise: Promise) -> None:

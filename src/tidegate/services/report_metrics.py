@@ -8,6 +8,7 @@ from tidegate.domain.names import TableName
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.tables import Table
+from tidegate.services.authorized_table import authorized_table
 from tidegate.services.environment import Environment
 from tidegate.services.identified_table import identified_table
 
@@ -17,8 +18,7 @@ async def report_metrics(
 ) -> None:
     if report is not None:
         check_report(report)
-    env.authorize(caller, Operation.REPORT_METRICS, name)
-    table = await env.database.table(name)
+    table = await authorized_table(env, caller, Operation.REPORT_METRICS, name)
     if table.id != table_id.lower():
         raise InvalidRequest(f"table-id is {table_id[:100]}, but {name} has the id {table.id}.")
     await _keep(env, caller, table, report)

@@ -91,7 +91,7 @@ def waited_seconds(backlog: Backlog, *, now: int) -> float:
 
 async def scrape(env: Environment, caller: Principal) -> str:
     """All numbers as text. Without the database there are fewer of them, one of which says so."""
-    env.authorize(caller, Operation.USE_METASTORE, "metastore")
+    await env.authorize(caller, Operation.WATCH_METASTORE, "metastore")
     try:
         shared = await env.database.read(lambda uow: read_shared(uow, now=env.clock()))
     except TidegateError:

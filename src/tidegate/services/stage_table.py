@@ -9,12 +9,14 @@ from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.tables import StagingTable
 from tidegate.services.environment import Environment
+from tidegate.telemetry.current import note
 
 
 async def stage_table(env: Environment, caller: Principal, name: TableName) -> StagingTable:
     """Several staging tables may carry one name; the first to be finished gets it."""
+    note(name, None, "ok")
     check_name("table", name.table)
-    env.authorize(caller, Operation.CREATE_TABLE, name.parent)
+    await env.authorize(caller, Operation.CREATE_TABLE, name.parent)
     id = TableId(env.new_id())
 
     def work(uow: UnitOfWork) -> StagingTable:

@@ -30,7 +30,7 @@ class Status:
 
 
 async def read_status(env: Environment, caller: Principal) -> Status:
-    env.authorize(caller, Operation.USE_METASTORE, "metastore")
+    await env.authorize(caller, Operation.WATCH_METASTORE, "metastore")
     return await env.database.read(lambda uow: _read(uow, now=env.clock()))
 
 

@@ -8,20 +8,20 @@ from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.services.environment import Environment
 from tidegate.services.expire_staging import EXPIRED_AT_ONCE, expire_staging
-from tidegate.services.keep_promises import keep_promises, overdue
+from tidegate.services.keep_promises import GRACE_MS, keep_promises, overdue
 
 PAGE = 1000
 
 
-async def examine_storage(env: Environment, caller: Principal) -> list[Finding]:
+async def examine_storage(env: Environment, caller: Principal, *, grace_ms: int = GRACE_MS) -> list[Finding]:
     """Staging tables that have expired, folders that belong to no table, dropped table or staging table, and changes of
-    ownership that have not come to an end.
+    ownership that have not come to an end within the grace.
     """
-    env.authorize(caller, Operation.MANAGE_METASTORE, "the metastore")
+    await env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
     before = env.patient_clock() - env.retentions.staging_ms
     expired = await env.database.read(lambda uow: uow.staging_tables.count(made_before=before))
     found = [expired_staging(expired)] if expired else []
-    found += [unfinished(promise) for promise in await overdue(env)]
+    found += [unfinished(promise) for promise in await overdue(env, grace_ms=grace_ms)]
     for root in await env.database.read(lambda uow: _roots(env, uow)):
         for orphan in await _orphans(env, root):
             location = f"{root}/{orphan}"
@@ -31,12 +31,13 @@ async def examine_storage(env: Environment, caller: Principal) -> list[Finding]:
 
 
 async def mend_storage(env: Environment, caller: Principal) -> list[Finding]:
-    found = await examine_storage(env, caller)
+    # Who is asked to mend does not wait: going on with what somebody else is just doing does no harm.
+    found = await examine_storage(env, caller, grace_ms=0)
     for finding in found:
         if finding.problem is Problem.ORPHAN and finding.fixable:
             await env.table_files.remove_empty_folders(finding.subject)
         elif finding.problem is Problem.PROMISE:
-            await keep_promises(env)
+            await keep_promises(env, grace_ms=0)
         elif finding.problem is Problem.EXPIRED_STAGING:
             # In bounded batches; their files go in the background.
             while await expire_staging(env) == EXPIRED_AT_ONCE:
@@ -71,5 +72,12 @@ async def _orphans(env: Environment, root: str) -> list[str]:
     for start in range(0, len(folders), PAGE):
         names = folders[start : start + PAGE]
         owned = await env.database.read(lambda uow: uow.tables.owned(names))  # noqa: B023
-        orphans += [name for name in names if name not in owned]
+        strange = [name for name in names if name not in owned]
+        orphans += await env.database.read(lambda uow: [name for name in strange if not _has_table(uow, root, name)])  # noqa: B023
     return orphans
+
+
+def _has_table(uow: UnitOfWork, root: str, folder: str) -> bool:
+    """A table that was adopted lies in a folder that is not called by its id."""
+    place = f"{root}/{folder}"
+    return uow.tables.find_overlapping(place) is not None or uow.ownership.find_overlapping(place) is not None

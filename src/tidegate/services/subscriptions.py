@@ -43,7 +43,7 @@ class Draft:
 
 async def create_subscription(env: Environment, caller: Principal, draft: Draft) -> Subscription:
     name, target = check_name("subscription", draft.name), _target(env, draft)
-    env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
+    await env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
 
     def work(uow: UnitOfWork) -> Subscription:
         if uow.subscriptions.find(name) is not None:
@@ -72,17 +72,17 @@ async def create_subscription(env: Environment, caller: Principal, draft: Draft)
 
 
 async def list_subscriptions(env: Environment, caller: Principal) -> Several[Subscription]:
-    env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
+    await env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
     return await env.database.read(lambda uow: uow.subscriptions.all())
 
 
 async def get_subscription(env: Environment, caller: Principal, name: str) -> Subscription:
-    env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
+    await env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
     return await env.database.read(lambda uow: uow.subscriptions.get(name))
 
 
 async def pause_subscription(env: Environment, caller: Principal, name: str, *, paused: bool) -> Subscription:
-    env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
+    await env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
 
     def work(uow: UnitOfWork) -> Subscription:
         uow.subscriptions.pause(uow.subscriptions.get(name).id, paused=paused, note=None)
@@ -94,14 +94,14 @@ async def pause_subscription(env: Environment, caller: Principal, name: str, *, 
 
 
 async def delete_subscription(env: Environment, caller: Principal, name: str) -> None:
-    env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
+    await env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
     await env.database.write(lambda uow: uow.subscriptions.remove(uow.subscriptions.get(name).id))
 
 
 async def list_dead_letters(
     env: Environment, caller: Principal, name: str, *, after: Sequence, limit: int
 ) -> Several[DeadLetter]:
-    env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
+    await env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
     size = min(limit, LETTERS_PAGE_SIZE_MAX)
 
     def work(uow: UnitOfWork) -> Several[DeadLetter]:
@@ -114,7 +114,7 @@ async def resend_dead_letters(
     env: Environment, caller: Principal, name: str, sequences: Several[Sequence] | None
 ) -> int:
     """They are sent soon; those that fail once more stay. How many there are."""
-    env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
+    await env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
 
     def work(uow: UnitOfWork) -> int:
         return uow.subscriptions.mark(uow.subscriptions.get(name).id, sequences, resend=True)
@@ -127,7 +127,7 @@ async def resend_dead_letters(
 async def discard_dead_letters(
     env: Environment, caller: Principal, name: str, sequences: Several[Sequence] | None
 ) -> int:
-    env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
+    await env.authorize(caller, Operation.MANAGE_METASTORE, "metastore")
 
     def work(uow: UnitOfWork) -> int:
         return uow.subscriptions.discard(uow.subscriptions.get(name).id, sequences)

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from tidegate.domain.errors import NoSuchTable, TableAlreadyExists
+from tidegate.domain.commit_owner import OWNER_FEATURE
+from tidegate.domain.errors import InvalidRequest, NoSuchTable, TableAlreadyExists
 from tidegate.domain.events import Event, EventKind, table_event
+from tidegate.domain.grants import SecurableType
 from tidegate.domain.names import SchemaName, TableName, check_name
 from tidegate.domain.namespaces import Schema
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
-from tidegate.domain.tables import Table
+from tidegate.domain.tables import Table, TableType
+from tidegate.services.authorized_table import authorized_table, still
 from tidegate.services.environment import Environment
 from tidegate.services.learn_commits import up_to_date
 from tidegate.services.paging import Page, PageRequest, read_page
+from tidegate.services.places import changing_owner, check_staying
 
 
 async def get_table(env: Environment, caller: Principal, name: TableName) -> Table:
     """Any table, whatever its format. Where there is none, the error says whether it is the catalog that is missing."""
-    env.authorize(caller, Operation.READ_TABLE, name)
     try:
-        return await up_to_date(env, await env.database.table(name))
-    except NoSuchTable:
+        return await up_to_date(env, await authorized_table(env, caller, Operation.DESCRIBE_TABLE, name))
+    except NoSuchTable as missing:
+        if missing.above is not None:
+            raise missing.above from None
         await env.database.read(lambda uow: uow.schemas.get(name.parent))
         raise
 
 
 async def list_tables(env: Environment, caller: Principal, schema: SchemaName, page: PageRequest) -> Page[Table]:
-    env.authorize(caller, Operation.USE_SCHEMA, schema)
+    allowed = await env.authorize(caller, Operation.USE_SCHEMA, schema)
+    only_for = allowed.only_for(SecurableType.TABLE)
 
     def work(uow: UnitOfWork) -> Page[Table]:
         parent = uow.schemas.get(schema)
         return read_page(
             page,
-            lambda after, limit: uow.tables.page(parent, after=after, limit=limit),
+            lambda after, limit: uow.tables.page(parent, after=after, limit=limit, only_for=only_for),
             lambda table: table.name.table,
             size_max=env.page_size_max,
         )
@@ -40,17 +46,17 @@ async def list_tables(env: Environment, caller: Principal, schema: SchemaName, p
 
 
 async def table_exists(env: Environment, caller: Principal, name: TableName) -> bool:
-    env.authorize(caller, Operation.READ_TABLE, name)
+    await env.authorize(caller, Operation.DESCRIBE_TABLE, name)
     return await env.database.read(lambda uow: uow.tables.exists(name))
 
 
 async def rename_table(env: Environment, caller: Principal, name: TableName, *, new_name: str) -> None:
     """Within its schema. A table that is already called so is left alone."""
     to = TableName(name.catalog, name.schema, check_name("table", new_name))
-    env.authorize(caller, Operation.MANAGE_TABLE, name)
+    allowed = await env.authorize(caller, Operation.MANAGE_TABLE, name)
 
     def work(uow: UnitOfWork) -> None:
-        table = uow.tables.get(name)
+        table = still(allowed, uow.tables.get(name))
         if to == name:
             return
         if uow.tables.exists(to):
@@ -60,21 +66,46 @@ async def rename_table(env: Environment, caller: Principal, name: TableName, *, 
         uow.events.add([table_event(EventKind.RENAMED, table, at=now, by=caller.name, to=str(to))])
 
     await env.database.write(work)
+    env.access.epoch.advance()
 
 
 async def drop_table(env: Environment, caller: Principal, name: TableName) -> None:
     """Frees the name at once. The files of an external table are never touched, those of a managed one stay for now."""
-    env.authorize(caller, Operation.MANAGE_TABLE, name)
+    allowed = await env.authorize(caller, Operation.MANAGE_TABLE, name)
 
     def work(uow: UnitOfWork) -> None:
-        table, now = uow.tables.get(name), env.clock()
+        table, now = still(allowed, uow.tables.get(name)), env.clock()
+        # Locked before it is asked whether it is being given back: one of the two comes first.
+        table = uow.tables.lock([table.id]).get(table.id, table)
+        if table.name != name:
+            raise NoSuchTable(name)
+        promise = uow.ownership.get(table.id)
+        if promise is not None:
+            raise changing_owner(promise)
+        if table.type is TableType.OWNED:
+            raise _owned(name)
         uow.tables.drop(table, by=caller, now=now)
         uow.events.add([table_event(EventKind.DROPPED, table, at=now, by=caller.name)])
 
     await env.database.write(work)
+    env.access.epoch.advance()
 
 
 def drop_tables(uow: UnitOfWork, schema: Schema, *, by: Principal, now: int) -> None:
     """All tables of a schema that goes."""
     dropped = uow.tables.drop_all(schema, by=by, now=now)
+    # Asked when all are locked: nobody begins to give one back any more.
+    check_staying(uow, schema.name)
+    names = dict(dropped)
+    owned = uow.tables.find_owned(list(names))
+    if owned is not None:
+        raise _owned(names[owned])
     uow.events.add([Event(EventKind.DROPPED, id, str(name), now, by.name) for id, name in dropped])
+
+
+def _owned(name: TableName) -> InvalidRequest:
+    """Its log would name an owner that knows nothing of it, and nobody could write to it any more."""
+    return InvalidRequest(
+        f"The catalog is the commit owner of {name}, and cannot forget it. Give it back first, with ALTER TABLE ... "
+        f"DROP FEATURE '{OWNER_FEATURE}', or adopt it."
+    )

@@ -18,6 +18,7 @@ from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.publishing import Alarm, PublishedFile
 from tidegate.domain.tables import Table, TableType, require_delta
 from tidegate.domain.timeline import Entry, entries_of, first_entry, with_published
+from tidegate.services.authorized_table import still
 from tidegate.services.environment import Environment
 from tidegate.services.outcomes import Counts
 from tidegate.services.paging import Page, PageRequest, read_page, version_in
@@ -48,9 +49,10 @@ class Timeline:
 
 
 async def read_timeline(env: Environment, caller: Principal, name: TableName, page: PageRequest) -> Timeline:
-    env.authorize(caller, Operation.READ_TABLE, name)
+    allowed = await env.authorize(caller, Operation.DESCRIBE_TABLE, name)
     table, alarms, found = await env.database.read(lambda uow: _read(uow, name, page, size_max=env.page_size_max))
-    managed = table.type is TableType.MANAGED
+    still(allowed, table)
+    managed = table.decided_here
     files = await _look(env, table, [entry.version for entry in found.items])
     return Timeline(
         name=table.name,
@@ -79,7 +81,7 @@ def _read(
 
 
 def _entries(uow: UnitOfWork, table: Table, *, before: Version | None, limit: int) -> list[Entry]:
-    if table.type is not TableType.MANAGED:
+    if not table.decided_here:
         return []
     entries = entries_of(table, uow.tables.history(table.id, before=before, limit=limit))
     if len(entries) < limit and before != 0:

@@ -11,11 +11,12 @@ import logging
 from collections.abc import Sequence
 from time import monotonic
 
+from tidegate.domain.commit_contents import CommitContent
 from tidegate.domain.commits import Commit
 from tidegate.domain.errors import BacklogFull, CommitVersionConflict, NoSuchTable, Unavailable
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.privileges import Operation, Principal
-from tidegate.domain.publishing import commits_to_verify
+from tidegate.domain.publishing import Publication, commits_to_verify
 from tidegate.domain.ratification import (
     Conflict,
     Limits,
@@ -25,18 +26,24 @@ from tidegate.domain.ratification import (
     Rejected,
     Replay,
     ToPut,
+    ToRead,
     conflict_of,
     decide,
+    table_moved,
 )
-from tidegate.domain.requirements import Requirement, collect_requirements
+from tidegate.domain.requirements import Requirement, Requirements, collect_requirements
+from tidegate.domain.rights import Allowed
 from tidegate.domain.tables import Table
 from tidegate.domain.updates import Action, ReportPublished, check_actions, find
+from tidegate.services.audit import origin
+from tidegate.services.authorized_table import is_about
 from tidegate.services.environment import Environment
-from tidegate.services.inline_contents import find_obstacle, is_published
+from tidegate.services.inline_contents import find_obstacle, verified_sha256
+from tidegate.services.look_at_commit import looked_at, looked_at_early
 from tidegate.services.put_commits import put_commit, recognised
 from tidegate.services.raise_alarm import raise_alarm
 from tidegate.services.stage_inline_commits import with_files, with_files_after_commit
-from tidegate.telemetry.current import note
+from tidegate.telemetry.current import note, note_recorded
 
 BACKLOG_WAIT_SECONDS_MAX = 10.0
 """How long a commit waits for the publisher when its table has too many unpublished ones."""
@@ -51,24 +58,48 @@ async def update_table(
     *,
     requirements: Sequence[Requirement],
     actions: Sequence[Action],
+    seen: CommitContent | None = None,
 ) -> Table:
+    """`seen` is what the proposed commit says, for a caller who has read it already."""
     proposed_at = env.clock()
     needed = collect_requirements(requirements)
     check_actions(actions)
-    env.authorize(caller, Operation.MODIFY_TABLE, name)
+    allowed = await authorize_proposal(env, caller, name, needed)
+    reported = await verify_report(env, name, needed.table_id, find(actions, ReportPublished))
     proposal = Proposal(
         name=name,
         principal=caller.name,
         requirements=needed,
         actions=tuple(actions),
         proposed_at=proposed_at,
-        verified=await verify_report(env, name, needed.table_id, find(actions, ReportPublished)),
+        verified=reported.verified,
+        digests=reported.digests,
+        changes_metadata=allowed.changes_metadata,
+        origin=origin(),
+        seen=seen,
+        content_sha256=None if seen is None else seen.sha256,
     )
+    check_asserted(allowed, proposal)
     try:
         decided = await propose(env, proposal)
     except CommitVersionConflict as conflict:
         raise await _with_winners(env, proposal, conflict) from None
     return await with_files_after_commit(env, decided.table)
+
+
+async def authorize_proposal(env: Environment, caller: Principal, name: TableName, needed: Requirements) -> Allowed:
+    allowed = await env.authorize(caller, Operation.MODIFY_TABLE, name)
+    if is_about(allowed, needed.table_id):
+        return allowed
+    # Another server may have given the name to another table a moment ago.
+    env.access.epoch.advance()
+    return await env.authorize(caller, Operation.MODIFY_TABLE, name)
+
+
+def check_asserted(allowed: Allowed, proposal: Proposal) -> None:
+    """Whether the asserted table exists under another name is not for those to know who may not see it."""
+    if not is_about(allowed, proposal.requirements.table_id):
+        raise table_moved(proposal, now_named=None)
 
 
 async def _with_winners(env: Environment, proposal: Proposal, conflict: CommitVersionConflict) -> CommitVersionConflict:
@@ -93,6 +124,7 @@ async def propose(env: Environment, proposal: Proposal) -> Ratified | Replay:
     decision = _lost_already(env, proposal) or await _ratify(env, proposal)
     match decision:
         case Ratified(table, commit):
+            note_recorded(None if commit is None else commit.version, proposal.transaction)
             if commit is None:
                 measures.updated.value += 1
             else:
@@ -127,8 +159,12 @@ async def _ratify(env: Environment, proposal: Proposal) -> Outcome:
     patient_until = monotonic() + BACKLOG_WAIT_SECONDS_MAX
     if _puts_if_absent(env, proposal):
         return await put_commit(env, proposal)
+    proposal = await looked_at_early(env, proposal)
     while True:
         decision = await env.database.ratify(proposal)
+        if isinstance(decision, ToRead):
+            proposal = await looked_at(env, proposal, decision.table)
+            continue
         # A table that was not known before may be one whose log has to be looked at first.
         failed = isinstance(decision, Conflict | Rejected)
         if isinstance(decision, ToPut) or (failed and _puts_if_absent(env, proposal)):
@@ -173,32 +209,33 @@ def _as_it_stands(env: Environment, proposal: Proposal, error: CommitVersionConf
     return conflict_of(known, Version(error.proposed))
 
 
-async def verify_report(
-    env: Environment, name: TableName, id: TableId, report: ReportPublished | None
-) -> Version | None:
+async def verify_report(env: Environment, name: TableName, id: TableId, report: ReportPublished | None) -> Publication:
     """How far the published files were seen to hold the ratified bytes, in order and without a gap.
 
     A past state of the table is good enough to look at: what was ratified then is what was ratified.
     """
     if report is None or report.version == 0:
-        return None
+        return Publication(None)
     try:
         table = env.database.known_table(id) or await env.database.table(name)
     except NoSuchTable:
-        return None
-    if table.id != id:
-        return None
-    verified = table.published
+        return Publication(None)
+    if table.id != id or table.name != name:  # nobody looks at files of a table that they were not asked about
+        return Publication(None)
+    verified, digests = table.published, dict[Version, str]()
     try:
         for commit in commits_to_verify(table, report.version):
-            if not await is_published(env, table, commit):
+            digest = await verified_sha256(env, table, commit)
+            if digest is None:
                 await _look_closer(env, table, commit)
                 break
             verified = commit.version
+            if commit.content_sha256 is None:
+                digests[verified] = digest
     except Unavailable as error:
         # What could not be read is not verified; the commit that the report rides along with goes on.
         log.warning("the report about %s could not be verified: %s", name, error.message)
-    return verified
+    return Publication(verified, digests=digests)
 
 
 async def _look_closer(env: Environment, table: Table, commit: Commit) -> None:

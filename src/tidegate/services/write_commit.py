@@ -1,13 +1,16 @@
 """A commit through the Unity Catalog API: by the table's id, its metadata as a desired final state.
 
 It comes to the same update as in Delta REST v1.0. Before that the staged file is read, because this API cannot say all
-that a commit changes; see `domain/desired_metadata.py`. A file that is not there says nothing.
+that a commit changes; see `domain/desired_metadata.py`. A file that is not there says nothing, and is refused by
+admission; see `domain/admission.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 
+from tidegate.domain.admission import must_look
+from tidegate.domain.commit_contents import STAGED, CommitContent
 from tidegate.domain.commits import Commit, check_commit
 from tidegate.domain.desired_metadata import DesiredMetadata, metadata_actions
 from tidegate.domain.errors import InvalidRequest, NoSuchTable
@@ -22,6 +25,7 @@ from tidegate.domain.updates import Action, AddCommit, ReportPublished
 from tidegate.services.environment import Environment
 from tidegate.services.identified_table import identified_table
 from tidegate.services.learn_commits import up_to_date
+from tidegate.services.look_at_commit import read_staged_commit
 from tidegate.services.update_table import update_table
 
 ATTEMPTS_MAX = 3
@@ -44,9 +48,10 @@ async def write_commit(env: Environment, caller: Principal, request: CommitReque
         table = await identified_table(
             env, caller, Operation.MODIFY_TABLE, table_id=request.table_id, location=request.location
         )
-        actions = await _actions(env, await up_to_date(env, table), request)
+        actions, seen = await _actions(env, await up_to_date(env, table), request)
+        needed = [AssertTableId(table.id)]
         try:
-            await update_table(env, caller, table.name, requirements=[AssertTableId(table.id)], actions=actions)
+            await update_table(env, caller, table.name, requirements=needed, actions=actions, seen=seen)
             return
         except NoSuchTable:
             if attempt == ATTEMPTS_MAX:
@@ -67,28 +72,34 @@ def _check_shape(request: CommitRequest) -> None:
     check_commit(request.commit)
 
 
-async def _actions(env: Environment, table: Table, request: CommitRequest) -> list[Action]:
+async def _actions(env: Environment, table: Table, request: CommitRequest) -> tuple[list[Action], CommitContent | None]:
+    """What the request does, and the commit if it was looked at for that."""
     actions: list[Action] = []
+    seen: CommitContent | None = None
     if request.published is not None:
         actions.append(ReportPublished(request.published))
     if request.commit is not None:
         actions.append(AddCommit(request.commit, request.uniform))
         # A version that is taken is a conflict or was sent again; neither changes metadata.
         if request.commit.version > table.latest and table.type is TableType.MANAGED:
-            staged = await _read_staged(env, table, request.commit)
-            actions += metadata_actions(table.metadata, request.desired, staged)
-    return actions
+            says, seen = await _read_staged(env, table, request.commit)
+            actions += metadata_actions(table.metadata, request.desired, says)
+    return actions, seen
 
 
-async def _read_staged(env: Environment, table: Table, commit: Commit) -> TableActions | None:
+async def _read_staged(
+    env: Environment, table: Table, commit: Commit
+) -> tuple[TableActions | None, CommitContent | None]:
+    """What the file says of the table; also where the request is trusted, because it cannot say all of it."""
+    if must_look(table):
+        seen = await read_staged_commit(env, table, commit)
+        return (None, None) if seen is None else (seen.says, seen)
     content = await env.delta_logs.read_staged(table.location, commit)
-    if content is None:
-        return None
     # It may speak of very many files: not on the thread that answers everybody.
-    return await asyncio.to_thread(_parse, content)
+    return None if content is None else await asyncio.to_thread(_parse, content), None
 
 
 def _parse(content: bytes) -> TableActions:
-    actions = parse_table_actions(content, what="the staged commit")
-    check_storable(actions, what="the staged commit")
+    actions = parse_table_actions(content, what=STAGED)
+    check_storable(actions, what=STAGED)
     return actions

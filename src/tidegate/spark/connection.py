@@ -16,17 +16,39 @@ _TOKEN = re.compile(r"[!-~]+")
 
 @dataclass(frozen=True, slots=True)
 class Connection:
+    """Who is asking is told by `token` or, for a service account, by `client_id` and `client_secret`."""
+
     uri: str
     token: str = field(repr=False)
     catalogs: tuple[str, ...]
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
 
 
-def connection(*, uri: str | None, token: str | None, catalogs: str | Iterable[str]) -> Connection:
-    """What is not given is taken from TIDEGATE_URI and TIDEGATE_TOKEN. A ValueError says what is wrong."""
+def connection(
+    *,
+    uri: str | None,
+    token: str | None,
+    catalogs: str | Iterable[str],
+    client_id: str | None = None,
+    client_secret: str | None = None,
+) -> Connection:
+    """What is not given is taken from TIDEGATE_URI, and from TIDEGATE_CLIENT_ID and TIDEGATE_CLIENT_SECRET or, without
+    those, from TIDEGATE_TOKEN. A ValueError says what is wrong.
+    """
+    if token and (client_id or client_secret):
+        raise ValueError("Both a token and a client id or secret are given: pass one or the other.")
+    if not token:
+        client_id = client_id or os.environ.get("TIDEGATE_CLIENT_ID", "")
+        client_secret = client_secret or os.environ.get("TIDEGATE_CLIENT_SECRET", "")
+    if bool(client_id) != bool(client_secret):
+        raise ValueError("A client id needs its secret, and a secret its id: pass client_id=... and client_secret=....")
     return Connection(
         uri=_checked_uri(uri or os.environ.get("TIDEGATE_URI", "")),
-        token=_checked_token(token or os.environ.get("TIDEGATE_TOKEN", "")),
+        token="" if client_id else _checked_token(token or os.environ.get("TIDEGATE_TOKEN", "")),
         catalogs=checked_catalogs((catalogs,) if isinstance(catalogs, str) else tuple(catalogs)),
+        client_id=_checked_client(client_id or ""),
+        client_secret=_checked_client(client_secret or ""),
     )
 
 
@@ -54,6 +76,12 @@ def _checked_uri(uri: str) -> str:
     if parts.scheme not in {"http", "https"} or not has_host or parts.query or parts.fragment:
         raise ValueError(f"The catalog's address {uri!r} must look like http://host:port or https://host.")
     return uri.strip().rstrip("/")
+
+
+def _checked_client(text: str) -> str:
+    if text and not _TOKEN.fullmatch(text.strip()):
+        raise ValueError("The client id or its secret holds blanks or characters that are not ASCII.")
+    return text.strip()
 
 
 def _checked_token(token: str) -> str:

@@ -33,6 +33,7 @@ COMPLAINTS_SHOWN_MAX = 3
 
 DELTA_VERSION = "4.4.0"
 UNITY_CATALOG_VERSION = "0.6.0"
+AWS_VERSION = "1.12.262"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,23 @@ DELTA_JARS = (
 )
 
 
+OWNER_JARS = (
+    Jar(
+        "com.amazonaws",
+        "aws-java-sdk-dynamodb",
+        AWS_VERSION,
+        "7af4ba06d0d9b3c2ab435089caecd0567810d203aa285f7aa72861f1964d442e",
+    ),
+    Jar(
+        "com.amazonaws",
+        "aws-java-sdk-core",
+        AWS_VERSION,
+        "06fed99f929c389e168278c1b111aaf1afb270d07202fbbce92e73d1e4279678",
+    ),
+)
+"""Delta's list of commit owners names one that needs these, and cannot be loaded without them: nothing else does."""
+
+
 class JarsMissing(RuntimeError):
     """Jars that Spark needs are not on this machine and could not be fetched."""
 
@@ -106,13 +124,22 @@ def _to_stderr(line: str) -> None:
 
 def delta_jars(*, say: Callable[[str], None] = _to_stderr) -> list[Path]:
     """The files of Delta's jars, fetched if need be. `say` gets one line when something has to be fetched."""
+    return _get(DELTA_JARS, f"of Delta {DELTA_VERSION}", say)
+
+
+def owner_jars(*, say: Callable[[str], None] = _to_stderr) -> list[Path]:
+    """What Delta needs besides, in sessions that know a commit owner; fetched when the first one asks for it."""
+    return _get(OWNER_JARS, "for commit owners", say)
+
+
+def _get(jars: Iterable[Jar], what: str, say: Callable[[str], None]) -> list[Path]:
     folder = jars_folder()
-    missing = _missing(folder)
+    missing = _missing(jars, folder)
     if missing:
         ivy = _ivy_command()
-        say(f"Fetching {len(missing)} jars of Delta {DELTA_VERSION} to {folder} (only this once)")
+        say(f"Fetching {len(missing)} jars {what} to {folder} (only this once)")
         _fetch_with_retries(missing, folder, ivy)
-    return [folder / jar.file_name for jar in DELTA_JARS]
+    return [folder / jar.file_name for jar in jars]
 
 
 def jars_folder() -> Path:
@@ -134,9 +161,9 @@ def spark_jars_folder() -> Path:
     return Path(spec.submodule_search_locations[0]) / "jars"
 
 
-def _missing(folder: Path) -> list[Jar]:
+def _missing(jars: Iterable[Jar], folder: Path) -> list[Jar]:
     """What is not there, or is not what it should be: a file cut short is as good as none."""
-    return [jar for jar in DELTA_JARS if not _is(jar, folder / jar.file_name)]
+    return [jar for jar in jars if not _is(jar, folder / jar.file_name)]
 
 
 def _is(jar: Jar, file: Path) -> bool:
@@ -164,7 +191,7 @@ def _fetch_with_retries(missing: list[Jar], folder: Path, ivy: list[str]) -> Non
         if attempt:
             time.sleep(BACKOFF_SECONDS * 2 ** (attempt - 1))
         complaint = _fetch(missing, folder, ivy)
-        missing = _missing(folder)
+        missing = _missing(missing, folder)
         if not missing:
             return
     raise JarsMissing(_told(missing, folder, complaint))

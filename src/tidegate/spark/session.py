@@ -32,6 +32,8 @@ def session(
     *,
     uri: str | None = None,
     token: str | None = None,
+    client_id: str | None = None,
+    client_secret: str | None = None,
     catalogs: str | Iterable[str] = ("main",),
     master: str | None = None,
     app_name: str = "tidegate",
@@ -39,11 +41,13 @@ def session(
 ) -> SparkSession:
     """A SparkSession that is connected to the catalogs of the server at `uri`.
 
-    `uri` and `token` default to TIDEGATE_URI and TIDEGATE_TOKEN, `master` to what Spark is configured with, else to
-    local[*]. Settings of Spark are passed on: session(..., **{"spark.driver.memory": "2g"}). A session that is running
-    already gets the catalogs added if it has Delta's extension and the jars; if not, an error says so.
+    `uri` and `token` default to TIDEGATE_URI and TIDEGATE_TOKEN; a service account gives `client_id` and
+    `client_secret` (TIDEGATE_CLIENT_ID, TIDEGATE_CLIENT_SECRET) instead of a token. `master` defaults to what Spark is
+    configured with, else to local[*]. Settings of Spark are passed on: session(..., **{"spark.driver.memory": "2g"}).
+    A session that is running already gets the catalogs added if it has Delta's extension and the jars; if not, an
+    error says so.
     """
-    wanted = connection(uri=uri, token=token, catalogs=catalogs)
+    wanted = connection(uri=uri, token=token, catalogs=catalogs, client_id=client_id, client_secret=client_secret)
     settings = {name: _text(value) for name, value in spark_conf.items()}
     if master is not None:
         settings["spark.master"] = master
@@ -59,6 +63,8 @@ def configure(
     *,
     uri: str | None = None,
     token: str | None = None,
+    client_id: str | None = None,
+    client_secret: str | None = None,
     catalogs: str | Iterable[str] = ("main",),
 ) -> SparkSession.Builder:
     """The builder, set up for the catalogs of the server at `uri`. Jars that are missing are fetched now.
@@ -66,7 +72,7 @@ def configure(
     A builder hands all its settings to Spark on a command line, the token among them: where others can list the
     processes of the machine, `session` is the better choice.
     """
-    wanted = connection(uri=uri, token=token, catalogs=catalogs)
+    wanted = connection(uri=uri, token=token, catalogs=catalogs, client_id=client_id, client_secret=client_secret)
     given = cast("Mapping[str, Any]", getattr(builder, "_options", {}))
     _require_pyspark(given)
     for name, value in {**static_settings(given), **catalog_settings(wanted)}.items():

@@ -15,7 +15,8 @@ CONNECTOR_JAR = Path(__file__).with_name("tidegate-connector.jar")
 CATALOG_CLASS = "io.unitycatalog.spark.UCSingleCatalog"
 EXTENSION_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG_CLASS = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-TOKEN_PATTERN = r"[.]token$"  # noqa: S105
+TOKEN_PATTERN = r"[.]token$|clientSecret"  # noqa: S105
+TOKEN_ENDPOINT = "/api/tidegate/v1/oauth/token"  # noqa: S105
 
 
 def static_settings(given: Mapping[str, Any]) -> dict[str, str]:
@@ -40,8 +41,21 @@ def catalog_settings(wanted: Connection) -> dict[str, str]:
     for name in wanted.catalogs:
         settings[f"spark.sql.catalog.{name}"] = CATALOG_CLASS
         settings[f"spark.sql.catalog.{name}.uri"] = wanted.uri
-        settings[f"spark.sql.catalog.{name}.token"] = wanted.token
+        for option, value in _credentials(wanted).items():
+            settings[f"spark.sql.catalog.{name}.{option}"] = value
     return settings
+
+
+def _credentials(wanted: Connection) -> dict[str, str]:
+    """As the stock client reads them; with a client secret it gets tokens by itself, and new ones in time."""
+    if not wanted.client_id:
+        return {"token": wanted.token}
+    return {
+        "auth.type": "oauth",
+        "auth.oauth.uri": wanted.uri + TOKEN_ENDPOINT,
+        "auth.oauth.clientId": wanted.client_id,
+        "auth.oauth.clientSecret": wanted.client_secret,
+    }
 
 
 def jar_files(given: Mapping[str, Any] | None = None) -> list[Path]:

@@ -6,25 +6,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TypeVar
 
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore
 
+from tidegate.domain.chain import FileDigest
 from tidegate.domain.commits import Commit, published_name
 from tidegate.domain.errors import InvalidRequest, OutcomeUnknown, Unavailable
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import Obstacle, Publication, PublishedFile
-from tidegate.storage.local_files import same_bytes
+from tidegate.steps import reached
+from tidegate.storage.local_files import common_sha256, file_digest, read_file
 from tidegate.storage.patience import Patience
 from tidegate.storage.publication import find_obstacle, publish, stage
 from tidegate.storage.put_if_absent import is_put, put_if_absent
+from tidegate.storage.quick_looks import QuickLooks
 
 T = TypeVar("T")
 
+LOOK_SECONDS_MAX = 5.0
+"""For one file that somebody waits for: a commit whose report cannot be verified goes on without it."""
+LOOKS_HANGING_MAX = 64
 PUBLISH_SECONDS_MAX = 30.0
 PUBLISH_CALLS_MAX = 64
 PUT_SECONDS_MAX = 30.0
@@ -38,49 +46,53 @@ class ObjectStoreDeltaLogs:
 
     def __init__(self, *, bytes_max: int) -> None:
         self._bytes_max = bytes_max
+        self._looks = QuickLooks(seconds_max=LOOK_SECONDS_MAX, threads_max=LOOKS_HANGING_MAX)
         self._patience = Patience(seconds_max=PUBLISH_SECONDS_MAX, calls_max=PUBLISH_CALLS_MAX)
         # Of its own: who waits for a commit does not wait for those who publish.
         self._put_patience = Patience(seconds_max=PUT_SECONDS_MAX, calls_max=PUT_CALLS_MAX)
 
     async def read_published(self, location: str, version: Version) -> bytes | None:
-        return await self._read(location, f"{_LOG}/{published_name(version)}")
+        return await self._read(location, published_name(version))
 
     async def read_staged(self, location: str, commit: Commit) -> bytes | None:
-        return await self._read(location, f"{_LOG}/_staged_commits/{commit.file_name}")
+        path = f"{_path(location)}/{_LOG}/_staged_commits/{commit.file_name}"
+        try:
+            return await self._looks.call(location, lambda: read_file(path, bytes_max=self._bytes_max))
+        except OSError as error:
+            raise _unreadable(location, error) from error
 
     async def find_published(self, location: str, version: Version) -> PublishedFile | None:
-        store = _open(location)
-        if store is None:
-            return None
-        path = f"{_LOG}/{published_name(version)}"
-        try:
-            found = await store.head_async(path)
-        except FileNotFoundError:
-            return None
-        except (BaseError, OSError) as error:
-            raise _unreadable(location, path, error) from error
-        return PublishedFile(found["size"], (found["last_modified"] - _EPOCH) // timedelta(milliseconds=1))
+        return await self._look(location, lambda store: _find(store, published_name(version)))
 
     async def read_head(self, location: str, commit: Commit, *, bytes_max: int) -> bytes | None:
-        store = _open(location)
-        if store is None:
-            return None
-        for path in (f"{_LOG}/_staged_commits/{commit.file_name}", f"{_LOG}/{published_name(commit.version)}"):
-            try:
-                return bytes(await store.get_range_async(path, start=0, length=min(bytes_max, commit.file_size)))
-            except FileNotFoundError:
-                continue
-            except (BaseError, OSError) as error:
-                raise _unreadable(location, path, error) from error
-        return None
+        size = min(bytes_max, commit.file_size)
+        names = (f"_staged_commits/{commit.file_name}", published_name(commit.version))
+        return await self._look(location, lambda store: _read_head(store, names, size))
 
-    async def is_published(self, location: str, commit: Commit) -> bool:
+    async def verified_sha256(self, location: str, commit: Commit) -> str | None:
         log = f"{_path(location)}/{_LOG}"
-        published = f"{log}/{published_name(commit.version)}"
+        published, staged = f"{log}/{published_name(commit.version)}", f"{log}/_staged_commits/{commit.file_name}"
+
+        def compare() -> str | None:
+            reached("report.started")
+            digest = common_sha256(published, staged, size=commit.file_size)
+            return digest if commit.content_sha256 in (None, digest) else None
+
         try:
-            return await same_bytes(published, f"{log}/_staged_commits/{commit.file_name}", size=commit.file_size)
+            return await self._looks.call(location, compare)
         except OSError as error:
-            raise _unreadable(location, published, error) from error
+            raise _unreadable(location, error) from error
+
+    async def published_digests(self, location: str, versions: Sequence[Version]) -> Mapping[Version, FileDigest]:
+        log = f"{_path(location)}/{_LOG}"
+
+        def look() -> dict[Version, FileDigest]:
+            if not os.path.isdir(log):
+                raise FileNotFoundError(errno.ENOENT, "there is no such folder")
+            digests = {version: file_digest(f"{log}/{published_name(version)}") for version in versions}
+            return {version: digest for version, digest in digests.items() if digest is not None}
+
+        return await self._call(f"{location} (to verify it)", look)
 
     async def find_obstacle(self, location: str, commit: Commit, contents: Mapping[Version, bytes]) -> Obstacle | None:
         log = f"{_path(location)}/{_LOG}"
@@ -118,34 +130,49 @@ class ObjectStoreDeltaLogs:
             reason = error.strerror or type(error).__name__
             raise Unavailable(f"The log of {what} cannot be used ({reason}). Check the store.") from error
 
-    async def _read(self, location: str, path: str) -> bytes | None:
-        store = _open(location)
-        if store is None:
-            return None
+    async def _read(self, location: str, name: str) -> bytes | None:
+        return await self._look(location, lambda store: _read(store, name, self._bytes_max))
+
+    async def _look(self, location: str, look: Callable[[LocalStore], T]) -> T | None:
+        """None where there is nothing."""
+        folder = f"{_path(location)}/{_LOG}"
+
+        def work() -> T | None:
+            return look(LocalStore(folder)) if os.path.isdir(folder) else None
+
         try:
-            found = await store.get_async(path)
-            if found.meta["size"] > self._bytes_max:
-                raise InvalidRequest(
-                    f"{path} has {found.meta['size']} bytes; this server reads at most {self._bytes_max} of a commit."
-                )
-            return bytes(await found.bytes_async())
+            return await self._looks.call(location, work)
         except FileNotFoundError:
             return None
         except (BaseError, OSError) as error:
-            raise _unreadable(location, path, error) from error
+            raise _unreadable(location, error) from error
 
 
-def _unreadable(location: str, path: str, error: Exception) -> Unavailable:
-    return Unavailable(f"{location}/{path} cannot be read ({type(error).__name__}). Check the store.")
+def _read(store: LocalStore, name: str, bytes_max: int) -> bytes:
+    found = store.get(name)
+    size = found.meta["size"]
+    if size > bytes_max:
+        raise InvalidRequest(f"{name} has {size} bytes; this server reads at most {bytes_max} of a commit.")
+    return bytes(found.bytes())
+
+
+def _read_head(store: LocalStore, names: Sequence[str], size: int) -> bytes | None:
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            return bytes(store.get_range(name, start=0, length=size))
+    return None
+
+
+def _find(store: LocalStore, name: str) -> PublishedFile:
+    found = store.head(name)
+    return PublishedFile(found["size"], (found["last_modified"] - _EPOCH) // timedelta(milliseconds=1))
+
+
+def _unreadable(location: str, error: Exception) -> Unavailable:
+    return Unavailable(f"The log of {location} cannot be read ({type(error).__name__}). Check the store.")
 
 
 def _path(location: str) -> str:
     if not location.startswith("file://"):
         raise InvalidRequest(f"{location} is on a store that this server cannot read. Only file:// is supported.")
     return location.removeprefix("file://")
-
-
-def _open(location: str) -> LocalStore | None:
-    """The store below a location; None where there is nothing yet."""
-    folder = Path(_path(location))
-    return LocalStore(folder) if folder.is_dir() else None

@@ -1,26 +1,26 @@
 """Tables that lie in the object store and belong to nobody here: read from their logs, as any reader of Delta does.
 
-The rules for readers are the client's; checkpoints are read by pyarrow.
+The rules for readers are the client's; checkpoints are read by pyarrow. The client is loaded when the first table is
+read: a server that adopts none starts without it.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tidegate.client.errors import StorageFailure
-from tidegate.client.files import LocalFiles
-from tidegate.client.log.errors import LogError
-from tidegate.client.log.segment import Ratified
-from tidegate.client.log.snapshot import TableState, state_of
 from tidegate.domain.errors import InvalidRequest, Unavailable
 from tidegate.domain.log_files import COPY_SUFFIX
 from tidegate.domain.names import Version
 from tidegate.domain.ownership import FoundTable
 from tidegate.storage.patience import Patience
+
+if TYPE_CHECKING:
+    from tidegate.client.log.snapshot import TableState
 
 READ_SECONDS_MAX = 60.0
 READS_MAX = 8
@@ -38,13 +38,21 @@ class LocalFoundTables:
 
 
 def _find(location: str) -> FoundTable:
-    if not os.path.isdir(_log(location)):
+    if not _is_folder(_log(location)):
         raise InvalidRequest(f"There is no Delta table at {location}: it has no _delta_log. Check the location.")
+    from tidegate.client.errors import StorageFailure
+    from tidegate.client.files import LocalFiles
+    from tidegate.client.log.errors import LogError
+    from tidegate.client.log.segment import Ratified
+    from tidegate.client.log.snapshot import state_of
+
     try:
         state = state_of(Ratified(None, location), LocalFiles())
     except LogError as error:
         raise InvalidRequest(f"The log of {location} cannot be read: {error.message}") from error
     except StorageFailure as error:
+        if isinstance(error.__cause__, PermissionError):
+            raise _no_right("read", _log(location), error.__cause__) from error
         raise Unavailable(error.message) from error
     return FoundTable(
         location=location,
@@ -66,16 +74,35 @@ def _action(value: object) -> dict[str, Any]:
     return {key: inner for key, inner in msgspec.to_builtins(value).items() if inner is not None}
 
 
+def _is_folder(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except PermissionError as error:
+        raise _no_right("read", path, error) from None
+    except OSError:
+        return False
+
+
 def _check_writable(log: str) -> None:
+    """A commit gets its name by a hard link, so that is tried too."""
     probe = f"{log}/.{uuid.uuid4().hex}{COPY_SUFFIX}"
+    linked = f"{log}/.{uuid.uuid4().hex}{COPY_SUFFIX}"
     try:
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-        os.unlink(probe)
+        try:
+            os.link(probe, linked)
+            os.unlink(linked)
+        finally:
+            os.unlink(probe)
     except OSError as error:
-        raise InvalidRequest(
-            f"The server cannot write to {log} ({error.strerror}). Give its user the right to, on the whole folder of "
-            "the table."
-        ) from None
+        raise _no_right("write to", log, error) from None
+
+
+def _no_right(to_do: str, path: str, error: OSError) -> InvalidRequest:
+    return InvalidRequest(
+        f"The server cannot {to_do} {path} ({error.strerror}). Give its user the right to read and write the whole "
+        "folder of the table."
+    )
 
 
 def _log(location: str) -> str:

@@ -1,31 +1,56 @@
-"""Files on this machine, compared where they lie.
-
-A report of publication rides along with nearly every commit, and each means two small files to look at. Fast because
-the operating system is asked directly, on the event loop: for files of a few kilobytes that were written a moment ago
-it answers within microseconds, and handing them to a thread, or to an object store's client, costs ten times as much.
-What is larger goes to a thread.
-"""
+"""Files on this machine, compared where they lie, on the calling thread: its caller bounds how long that may take."""
 
 from __future__ import annotations
 
-import asyncio
+import errno
 import os
+import stat
+from hashlib import sha256
 
-AT_ONCE_BYTES_MAX = 64 * 1024
-"""The largest file that is looked at on the event loop."""
+from tidegate.domain.chain import FileDigest
+from tidegate.domain.errors import InvalidRequest
+
 _PIECE_BYTES = 4 * 1024 * 1024
-
-
-async def same_bytes(one: str, other: str, *, size: int) -> bool:
-    """Whether both files are there, have this size, and hold the same bytes. Raises OSError."""
-    if size <= AT_ONCE_BYTES_MAX:
-        return same_content(one, other, size=size)
-    return await asyncio.to_thread(same_content, one, other, size=size)
 
 
 def open_file(path: str) -> int:
     """For reading. Never waits, whatever lies there: a pipe without a writer would be waited for for ever."""
     return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+
+def read_file(path: str, *, bytes_max: int) -> bytes | None:
+    """The content of a plain file, None if there is none. A link is not followed: it may lead out of the table."""
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _no_file(path) from error
+        raise
+    try:
+        found = os.fstat(opened)
+        if not stat.S_ISREG(found.st_mode):
+            raise _no_file(path)
+        if found.st_size > bytes_max:
+            raise InvalidRequest(
+                f"{os.path.basename(path)} has {found.st_size} bytes; this server reads at most {bytes_max} of a "
+                "commit (the setting commit_bytes_max)."
+            )
+        return _read_whole(opened, found.st_size)
+    finally:
+        os.close(opened)
+
+
+def _read_whole(opened: int, size: int) -> bytes:
+    content = os.read(opened, size + 1)
+    while len(content) < size and (piece := os.read(opened, size + 1 - len(content))):
+        content += piece
+    return content
+
+
+def _no_file(path: str) -> InvalidRequest:
+    return InvalidRequest(f"{os.path.basename(path)} is no plain file. Write the commit itself there.")
 
 
 def sync_folder(folder: str) -> None:
@@ -37,16 +62,16 @@ def sync_folder(folder: str) -> None:
         os.close(opened)
 
 
-def same_content(one: str, other: str, *, size: int) -> bool:
-    """As `same_bytes`, on the calling thread."""
+def common_sha256(one: str, other: str, *, size: int) -> str | None:
+    """Of what both files hold, if both are there, have this size, and hold the same bytes. Raises OSError."""
     try:
         left = open_file(one)
     except FileNotFoundError:
-        return False
+        return None
     try:
         right = open_file(other)
     except FileNotFoundError:
-        return False
+        return None
     else:
         try:
             return _read_alike(left, right, size)
@@ -70,15 +95,32 @@ def same_as(path: str, content: bytes) -> bool:
         os.close(opened)
 
 
-def _read_alike(left: int, right: int, size: int) -> bool:
+def file_digest(path: str) -> FileDigest | None:
+    """None if the file is not there. Raises OSError."""
+    try:
+        opened = open_file(path)
+    except FileNotFoundError:
+        return None
+    size, digest = 0, sha256()
+    try:
+        while piece := os.read(opened, _PIECE_BYTES):
+            size += len(piece)
+            digest.update(piece)
+    finally:
+        os.close(opened)
+    return FileDigest(size, digest.hexdigest())
+
+
+def _read_alike(left: int, right: int, size: int) -> str | None:
     """Piece by piece: a commit may be larger than what one wants to hold in memory."""
-    wanted = size
+    wanted, digest = size, sha256()
     while True:
         # One byte more than there should be: whatever is too long or too short shows without another look.
         limit = min(wanted + 1, _PIECE_BYTES)
         piece = os.read(left, limit)
         if piece != os.read(right, limit) or len(piece) > wanted:
-            return False
+            return None
+        digest.update(piece)
         wanted -= len(piece)
         if len(piece) < limit:
-            return wanted == 0
+            return digest.hexdigest() if wanted == 0 else None

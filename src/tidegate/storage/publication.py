@@ -15,6 +15,7 @@ import contextlib
 import os
 import uuid
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import NamedTuple
 
 from tidegate.domain.commits import Commit, published_name
@@ -23,7 +24,7 @@ from tidegate.domain.log_files import COPY_SUFFIX
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import AlarmReason, Obstacle, Publication
 from tidegate.steps import reached
-from tidegate.storage.local_files import open_file, same_as, same_content, sync_folder
+from tidegate.storage.local_files import common_sha256, open_file, same_as, sync_folder
 from tidegate.storage.synced_files import NewFile, Write, Written, write_synced
 
 _PIECE_BYTES = 4 * 1024 * 1024
@@ -36,28 +37,45 @@ class _Ratified(NamedTuple):
     staged: str
     published: str
     given: bytes | None
+    seen: list[str]
+    """The SHA-256 of the bytes that were last found sound or copied."""
 
     @staticmethod
     def of(log: str, commit: Commit, contents: Mapping[Version, bytes]) -> _Ratified:
         staged, published = f"{log}/_staged_commits/{commit.file_name}", f"{log}/{published_name(commit.version)}"
-        return _Ratified(commit, staged, published, contents.get(commit.version))
+        return _Ratified(commit, staged, published, contents.get(commit.version), [])
 
-    def is_published(self) -> bool:
+    def published_sha256(self) -> str | None:
+        """If the published file holds what was ratified, as far as that is known: else what is staged."""
         if self.given is not None:
-            return same_as(self.published, self.given)
-        return same_content(self.published, self.staged, size=self.commit.file_size)
+            digest = sha256(self.given).hexdigest() if same_as(self.published, self.given) else None
+        else:
+            digest = common_sha256(self.published, self.staged, size=self.commit.file_size)
+        if digest is None or not self._was_ratified(digest):
+            return None
+        self.seen.append(digest)
+        return digest
+
+    def copied_as_ratified(self) -> bool:
+        return self.given is not None or self._was_ratified(self.seen[-1])
 
     def content(self, write: Write) -> None:
         """Piece by piece."""
         if self.given is not None:
             write(self.given)
             return
+        digest = sha256()
         reading = open_file(self.staged)
         try:
             while piece := os.read(reading, _PIECE_BYTES):
+                digest.update(piece)
                 write(piece)
         finally:
             os.close(reading)
+        self.seen.append(digest.hexdigest())
+
+    def _was_ratified(self, digest: str) -> bool:
+        return self.commit.content_sha256 in (None, digest)
 
 
 @frozen
@@ -126,7 +144,7 @@ def _plan(log: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]
 
 def _link_all(log: str, plan: _Plan, written: Written) -> Publication:
     """What can be linked is, also when something that comes after it has failed: that is raised then."""
-    verified = None
+    verified, digests = None, dict[Version, str]()
     try:
         for ratified, copy in plan.steps:
             if copy is None:
@@ -135,17 +153,21 @@ def _link_all(log: str, plan: _Plan, written: Written) -> Publication:
             else:
                 if copy.path not in written.paths and written.failure is not None:
                     raise written.failure
+                if not ratified.copied_as_ratified():
+                    return Publication(verified, _changed(ratified.commit), digests)
                 _link(copy.path, ratified.published)
                 obstacle = _published_obstacle(ratified)
                 if obstacle is not None:
-                    return Publication(verified, obstacle)
+                    return Publication(verified, obstacle, digests)
             verified = ratified.commit.version
+            if ratified.commit.content_sha256 is None:
+                digests[verified] = ratified.seen[-1]
     finally:
         if plan.steps:
             sync_folder(log)
     if plan.failure is not None:
         raise plan.failure
-    return Publication(verified, plan.obstacle)
+    return Publication(verified, plan.obstacle, digests)
 
 
 def _staged_obstacle(ratified: _Ratified) -> Obstacle | None:
@@ -172,7 +194,7 @@ def _staged_obstacle(ratified: _Ratified) -> Obstacle | None:
 
 
 def _published_obstacle(ratified: _Ratified) -> Obstacle | None:
-    if ratified.is_published():
+    if ratified.published_sha256() is not None:
         return None
     commit = ratified.commit
     if ratified.given is None and not os.path.exists(ratified.staged):
@@ -188,6 +210,15 @@ def _published_obstacle(ratified: _Ratified) -> Obstacle | None:
         f"{published_name(commit.version)} in the log does not hold what was ratified as version {commit.version}: "
         f"that is {commit.file_name}. Somebody wrote to the log without the catalog. Compare the two, and move the "
         "published file away.",
+    )
+
+
+def _changed(commit: Commit) -> Obstacle:
+    return Obstacle(
+        commit.version,
+        AlarmReason.STAGED_FILE_CHANGED,
+        f"The staged file {commit.file_name} does not hold the bytes that were ratified. "
+        "Restore that file from a backup of the store.",
     )
 
 

@@ -55,6 +55,15 @@ class RequestAtWork:
     """The kind of it."""
     outcome: str = "ok"
     """Where there is more to say of a success than that it was one."""
+    address: str | None = None
+    """Of who asks, as this server sees it."""
+    subject: object = None
+    """What the caller's rights were asked for."""
+    denied: bool = False
+    """Whether they were not enough, whatever the caller is told."""
+    txn_id: str | None = None
+    recorded: bool = False
+    """Whether the audit log tells of it already."""
     span: Any = None
 
     def __init__(self, id: bytes, method: str) -> None:
@@ -105,3 +114,20 @@ def note(table: object, version: int | None, outcome: str) -> None:
         at_work.table = table
         at_work.version = version
         at_work.outcome = outcome
+
+
+def note_question(subject: object, *, denied: bool = False) -> None:
+    """What the request at hand needs the caller's rights for."""
+    at_work = CURRENT.get()
+    if isinstance(at_work, RequestAtWork):
+        at_work.subject = subject
+        at_work.denied = denied
+
+
+def note_recorded(version: int | None, txn_id: str | None) -> None:
+    """The audit log tells of the request at hand, with this version and transaction."""
+    at_work = CURRENT.get()
+    if isinstance(at_work, RequestAtWork):
+        at_work.recorded = True
+        at_work.version = version
+        at_work.txn_id = txn_id

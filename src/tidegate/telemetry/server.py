@@ -59,6 +59,9 @@ class ServerMeasures:
             "tidegate_failed_groups_total", "Transactions of proposals that failed: their outcome is unknown."
         ).at()
 
+        self.audit_lost = all.counter(
+            "tidegate_audit_lost_total", "Refusals and reads that did not fit, and are not in the audit log."
+        ).at()
         self.database_up = all.gauge("tidegate_database_up", "Whether this server can read its database.").at()
         self.publishing = all.counter(
             "tidegate_publishing_total",

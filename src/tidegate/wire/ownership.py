@@ -45,7 +45,8 @@ class ReleasedTable(Struct, frozen=True):
 
 
 class OwnershipPromise(Struct, frozen=True):
-    """A change of ownership that is under way. Without a `version` nothing has been put into the log."""
+    """A change of ownership that is under way. Without a `version` nothing has been put into the log;
+    of a change called `own` it is the version that a client is going to put."""
 
     table_id: str
     change: str

@@ -18,6 +18,9 @@ from tidegate.services.publish_commits import PublishingBlocked, publish_commits
 from tidegate.telemetry.logs import about
 
 TABLES_AT_ONCE = 8
+SLOW_SECONDS = 1.0
+"""A table that takes longer than this, as one whose store hangs, no longer counts among those."""
+SLOW_TABLES_MAX = 48
 SWEPT_AT_ONCE = 1000
 OVERDUE_MS = 2_000
 """A commit that waits for longer than this beyond the usual delay was forgotten by whoever ratified it."""
@@ -27,15 +30,22 @@ log = logging.getLogger(__name__)
 
 async def publish_for_ever(env: Environment) -> None:
     await sweep(env, overdue_ms=0)  # what was left when this server, or the last one, went down
+    slow: set[asyncio.Task[None]] = set()
     async with asyncio.TaskGroup() as tasks:
         for _ in range(TABLES_AT_ONCE):
-            tasks.create_task(_publish_one_after_the_other(env))
+            tasks.create_task(_publish_one_after_the_other(env, tasks, slow))
 
 
-async def _publish_one_after_the_other(env: Environment) -> None:
+async def _publish_one_after_the_other(
+    env: Environment, tasks: asyncio.TaskGroup, slow: set[asyncio.Task[None]]
+) -> None:
     while True:
         id, up_to = await env.publishing.next()
-        await _publish_next(env, id, up_to)
+        publishing = tasks.create_task(_publish_next(env, id, up_to))
+        await asyncio.wait([publishing], timeout=SLOW_SECONDS if len(slow) < SLOW_TABLES_MAX else None)
+        if not publishing.done():
+            slow.add(publishing)
+            publishing.add_done_callback(slow.discard)
 
 
 async def _publish_next(env: Environment, id: TableId, up_to: Version) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from tidegate.client.errors import InvalidRequest
 from tidegate.client.log.actions import Add, Metadata, Protocol, Transaction, parse_actions
 from tidegate.client.log.checkpoints import checkpoint_actions
 from tidegate.client.log.errors import LogDamaged, VersionMissing, VersionNotFound
@@ -85,11 +86,14 @@ def snapshot_of(
 ) -> Snapshot:
     """The latest ratified version, or an earlier one by its number or by a time (a number is ms since 1970)."""
     if version is not None and timestamp is not None:
-        raise ValueError("Ask for a version or for a timestamp, not for both.")
+        raise InvalidRequest("Ask for a version or for a timestamp, not for both.")
+    if version is not None and type(version) is not int:
+        raise InvalidRequest(f"A version is a whole number, not {version!r}.")
+    time_ms = None if timestamp is None else _milliseconds(timestamp)
     log = LogFolder(ratified, files)
     latest = _latest(log)
-    if timestamp is not None:
-        return _at_time(_milliseconds(timestamp), log, latest)
+    if time_ms is not None:
+        return _at_time(time_ms, log, latest)
     if version is not None and not 0 <= version <= latest:
         raise VersionNotFound(version, latest=latest)
     return _at_version(log, latest if version is None else version)
@@ -105,10 +109,12 @@ def _latest(log: LogFolder) -> int:
 
 
 def _milliseconds(timestamp: datetime | int) -> int:
-    if isinstance(timestamp, int):
+    if type(timestamp) is int:
         return timestamp
+    if not isinstance(timestamp, datetime):
+        raise InvalidRequest(f"A time is a datetime with a time zone, or milliseconds since 1970, not {timestamp!r}.")
     if timestamp.tzinfo is None:
-        raise ValueError("A time without a time zone can mean several: say datetime(..., tzinfo=UTC) or the like.")
+        raise InvalidRequest("A time without a time zone can mean several: say datetime(..., tzinfo=UTC) or the like.")
     since = timestamp - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
 

@@ -71,10 +71,9 @@ def _make(table: Table, before: _Answer | None) -> _Answer:
     else:
         metadata = _encode(from_metadata(table))
     kept: Mapping[Version, bytes] = {} if before is None else before.commits
-    commits = {
-        commit.version: kept.get(commit.version) or _encode(from_commit(commit))
-        for commit in reversed(table.unpublished)
-    }
+    # Whose commits are decided on by their owner is shown as external: what is not published is the owner's to tell.
+    shown = table.unpublished if table.type is TableType.MANAGED else ()
+    commits = {commit.version: kept.get(commit.version) or _encode(from_commit(commit)) for commit in reversed(shown)}
     parts = [b'{"metadata":', metadata, b',"commits":[', b",".join(commits.values()), b"]"]
     if table.uniform is not None:
         parts += [b',"uniform":', _encode(from_uniform(table.uniform))]

@@ -188,7 +188,7 @@ def to_report(sent: wire.CommitReport) -> metrics.CommitReport:
 def from_metadata(table: tables.Table) -> wire.TableMetadata:
     return wire.TableMetadata(
         etag=table.etag,
-        table_type=table.type.value,
+        table_type=table.shown_type,
         table_uuid=table.id,
         location=table.location,
         created_time=table.created_at,

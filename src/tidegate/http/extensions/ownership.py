@@ -38,7 +38,7 @@ async def promises(call: Call) -> wire.OwnershipPromises:
                 change=one.change.value,
                 full_name=str(one.name),
                 location=one.location,
-                version=None if one.commit is None else one.commit.version,
+                version=one.version,
                 begun_at=one.begun_at,
                 begun_by=one.begun_by,
             )

@@ -1,4 +1,4 @@
-"""Permissions, as the old API shows and changes them. They are kept, and decide nothing yet: the summaries say so."""
+"""Permissions, as the old API shows and changes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidegate.wire import unity_access as wire
 
 async def get(call: Call) -> wire.PermissionsList:
     query: wire.PermissionsQuery = call.query
-    return from_grants(await get_grants(call.env, call.caller, _securable(call), principal=query.principal))
+    return from_grants(await get_grants(call.env, call.caller, securable_of(call), principal=query.principal))
 
 
 async def update(call: Call) -> wire.PermissionsList:
@@ -25,10 +25,10 @@ async def update(call: Call) -> wire.PermissionsList:
         GrantChange(change.principal, [Privilege(p) for p in change.add], [Privilege(p) for p in change.remove])
         for change in body.changes
     ]
-    return from_grants(await change_grants(call.env, call.caller, _securable(call), changes))
+    return from_grants(await change_grants(call.env, call.caller, securable_of(call), changes))
 
 
-def _securable(call: Call) -> Securable:
+def securable_of(call: Call) -> Securable:
     kind = call.path["securable_type"]
     if kind not in set(SecurableType):
         raise InvalidRequest(f"There are no permissions on a {kind[:50]!r}. Use {', '.join(SecurableType)}.")
@@ -53,8 +53,7 @@ ENDPOINTS: list[Endpoint] = [
         "GET",
         _PATH,
         "getPermissions",
-        "What was granted on an object. Kept and shown only: whoever has the admin token may do everything, nobody "
-        "else anything.",
+        "What was granted on an object, for those who may manage it.",
         get,
         query=wire.PermissionsQuery,
         answer=wire.PermissionsList,
@@ -65,7 +64,7 @@ ENDPOINTS: list[Endpoint] = [
         "PATCH",
         _PATH,
         "updatePermissions",
-        "Grant privileges or take them away. Kept and shown only, see above.",
+        "Grant privileges or take them away: all changes or none, effective at once.",
         update,
         body=wire.UpdatePermissions,
         answer=wire.PermissionsList,

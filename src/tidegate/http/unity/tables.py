@@ -77,7 +77,7 @@ def from_table(table: Table) -> wire.TableInfo:
         name=table.name.table,
         catalog_name=table.name.catalog,
         schema_name=table.name.schema,
-        table_type=table.type.value,
+        table_type=table.shown_type,
         data_source_format=table.format,
         columns=from_columns(table.metadata.columns, table.metadata.partition_columns),
         storage_location=table.location,
