@@ -23,7 +23,7 @@ from tidegate.domain.names import SchemaName, TableId, TableName, Version
 from tidegate.domain.namespaces import Catalog, Schema
 from tidegate.domain.ownership import AdoptableLocation, FoundTable, OwnershipCommit, Promise
 from tidegate.domain.privileges import Principal
-from tidegate.domain.publishing import Alarm, Backlog, Behind, Obstacle, Publication, PublishedFile
+from tidegate.domain.publishing import Alarm, Backlog, Behind, Look, Obstacle, Publication, PublishedFile
 from tidegate.domain.ratification import Decision, Proposal
 from tidegate.domain.rights import Names
 from tidegate.domain.servers import ServerInfo
@@ -453,6 +453,10 @@ class DeltaLogs(Protocol):
         """Of the published file, if it holds the very bytes of the staged one, and of those that were ratified if they
         are known.
         """
+        ...
+
+    async def look(self, location: str, commits: Sequence[Commit], staged: Commit) -> Look:
+        """What `verified_sha256` says of these commits and `read_staged` of another one, in one turn."""
         ...
 
     async def published_digests(self, location: str, versions: Sequence[Version]) -> Mapping[Version, FileDigest]:

@@ -8,7 +8,7 @@ that were ratified; what could not be verified stays listed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 
@@ -48,6 +48,16 @@ class PublishedFile:
     size: int
     modified_at: int
     """Milliseconds since the epoch; some stores know whole seconds only."""
+
+
+@frozen
+class Look:
+    """What one look at a log found."""
+
+    digests: Sequence[str | None]
+    """SHA-256 of published files, of those that hold what was ratified."""
+    staged: bytes | None
+    """The content of a staged file, if it is there."""
 
 
 class AlarmReason(StrEnum):

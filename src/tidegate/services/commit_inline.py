@@ -30,7 +30,8 @@ from tidegate.services.authorized_table import is_about
 from tidegate.services.environment import Environment
 from tidegate.services.learn_commits import up_to_date
 from tidegate.services.row_marks import find_row_mark
-from tidegate.services.update_table import authorize_proposal, check_asserted, propose, verify_report
+from tidegate.services.update_table import authorize_proposal, check_asserted, propose
+from tidegate.services.verify_report import verify_report
 
 ATTEMPTS_MAX = 20
 """An append to a table that tracks rows looks up how far their ids go, and others may commit meanwhile."""

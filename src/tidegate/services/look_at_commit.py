@@ -12,19 +12,58 @@ What was read is decided on together with the table's locked row: `domain/admiss
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tidegate.domain.admission import admit_staged, must_look, not_staged
 from tidegate.domain.audit import said_transaction
 from tidegate.domain.commit_contents import CommitContent
 from tidegate.domain.commits import Commit
-from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.errors import InvalidRequest, Unavailable
+from tidegate.domain.names import TableId, TableName, Version
+from tidegate.domain.publishing import Publication, commits_to_verify
 from tidegate.domain.ratification import Proposal
 from tidegate.domain.tables import Table
+from tidegate.domain.updates import Action, AddCommit, ReportPublished, find
 from tidegate.services.environment import Environment
 
 PARSED_AT_ONCE_BYTES_MAX = 16 * 1024
 """What takes longer to parse than to hand to a thread is handed to one."""
+GLANCES_MAX = 8
+"""Published files that are looked at in one turn: a turn is short."""
+
+
+async def glance_at_log(
+    env: Environment, name: TableName, id: TableId, actions: Sequence[Action]
+) -> tuple[Publication, CommitContent] | None:
+    """What most commits need of the store, in one turn instead of two: the published files that they report, which are
+    as they should be, and what their staged file says.
+
+    None where there is less to look at, or anything is not as it should be: then each is looked at by itself, and
+    told of by itself.
+    """
+    known = env.database.known_table(id)
+    report, addition = find(actions, ReportPublished), find(actions, AddCommit)
+    if known is None or known.name != name or report is None or addition is None or not must_look(known):
+        return None
+    commit, reported = addition.commit, commits_to_verify(known, report.version)
+    usual = commit.version == known.latest + 1 and 0 < len(reported) <= GLANCES_MAX and not known.puts_if_absent
+    if not usual or any(one.inline for one in reported):
+        return None
+    try:
+        look = await env.delta_logs.look(known.location, reported, commit)
+        if look.staged is None:
+            return None
+        seen = await _admitted(look.staged, commit)
+    except (InvalidRequest, Unavailable):
+        return None
+    digests: dict[Version, str] = {}
+    for one, digest in zip(reported, look.digests, strict=True):
+        if digest is None:
+            return None
+        if one.content_sha256 is None:
+            digests[one.version] = digest
+    return Publication(reported[-1].version, digests=digests), seen
 
 
 async def looked_at_early(env: Environment, proposal: Proposal) -> Proposal:
@@ -52,8 +91,10 @@ async def looked_at(env: Environment, proposal: Proposal, table: Table) -> Propo
 async def read_staged_commit(env: Environment, table: Table, commit: Commit) -> CommitContent | None:
     """None if it is not there. Raises InvalidRequest if it is not sound."""
     content = await env.delta_logs.read_staged(table.location, commit)
-    if content is None:
-        return None
+    return None if content is None else await _admitted(content, commit)
+
+
+async def _admitted(content: bytes, commit: Commit) -> CommitContent:
     if len(content) <= PARSED_AT_ONCE_BYTES_MAX:
         return admit_staged(content, commit)
     return await asyncio.to_thread(admit_staged, content, commit)

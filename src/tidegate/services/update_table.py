@@ -7,16 +7,14 @@ its tables' rows locked.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from time import monotonic
 
+from tidegate.domain.audit import said_transaction
 from tidegate.domain.commit_contents import CommitContent
-from tidegate.domain.commits import Commit
 from tidegate.domain.errors import BacklogFull, CommitVersionConflict, NoSuchTable, Unavailable
-from tidegate.domain.names import TableId, TableName, Version
+from tidegate.domain.names import TableName, Version
 from tidegate.domain.privileges import Operation, Principal
-from tidegate.domain.publishing import Publication, commits_to_verify
 from tidegate.domain.ratification import (
     Conflict,
     Limits,
@@ -38,17 +36,14 @@ from tidegate.domain.updates import Action, ReportPublished, check_actions, find
 from tidegate.services.audit import origin
 from tidegate.services.authorized_table import is_about
 from tidegate.services.environment import Environment
-from tidegate.services.inline_contents import find_obstacle, verified_sha256
-from tidegate.services.look_at_commit import looked_at, looked_at_early
+from tidegate.services.look_at_commit import glance_at_log, looked_at, looked_at_early
 from tidegate.services.put_commits import put_commit, recognised
-from tidegate.services.raise_alarm import raise_alarm
 from tidegate.services.stage_inline_commits import with_files, with_files_after_commit
+from tidegate.services.verify_report import verify_report
 from tidegate.telemetry.current import note, note_recorded
 
 BACKLOG_WAIT_SECONDS_MAX = 10.0
 """How long a commit waits for the publisher when its table has too many unpublished ones."""
-
-log = logging.getLogger(__name__)
 
 
 async def update_table(
@@ -65,7 +60,11 @@ async def update_table(
     needed = collect_requirements(requirements)
     check_actions(actions)
     allowed = await authorize_proposal(env, caller, name, needed)
-    reported = await verify_report(env, name, needed.table_id, find(actions, ReportPublished))
+    glance = None if seen is not None else await glance_at_log(env, name, needed.table_id, actions)
+    if glance is None:
+        reported = await verify_report(env, name, needed.table_id, find(actions, ReportPublished))
+    else:
+        reported, seen = glance
     proposal = Proposal(
         name=name,
         principal=caller.name,
@@ -78,6 +77,7 @@ async def update_table(
         origin=origin(),
         seen=seen,
         content_sha256=None if seen is None else seen.sha256,
+        said_txn_id=None if seen is None else said_transaction(seen.info),
     )
     check_asserted(allowed, proposal)
     try:
@@ -207,39 +207,3 @@ def _as_it_stands(env: Environment, proposal: Proposal, error: CommitVersionConf
     if known is None or known.name != proposal.name or known.latest <= error.latest:
         return error
     return conflict_of(known, Version(error.proposed))
-
-
-async def verify_report(env: Environment, name: TableName, id: TableId, report: ReportPublished | None) -> Publication:
-    """How far the published files were seen to hold the ratified bytes, in order and without a gap.
-
-    A past state of the table is good enough to look at: what was ratified then is what was ratified.
-    """
-    if report is None or report.version == 0:
-        return Publication(None)
-    try:
-        table = env.database.known_table(id) or await env.database.table(name)
-    except NoSuchTable:
-        return Publication(None)
-    if table.id != id or table.name != name:  # nobody looks at files of a table that they were not asked about
-        return Publication(None)
-    verified, digests = table.published, dict[Version, str]()
-    try:
-        for commit in commits_to_verify(table, report.version):
-            digest = await verified_sha256(env, table, commit)
-            if digest is None:
-                await _look_closer(env, table, commit)
-                break
-            verified = commit.version
-            if commit.content_sha256 is None:
-                digests[verified] = digest
-    except Unavailable as error:
-        # What could not be read is not verified; the commit that the report rides along with goes on.
-        log.warning("the report about %s could not be verified: %s", name, error.message)
-    return Publication(verified, digests=digests)
-
-
-async def _look_closer(env: Environment, table: Table, commit: Commit) -> None:
-    """A report of what is not there is a mistake; one of a file with other bytes is an alarm."""
-    obstacle = await find_obstacle(env, table, commit)
-    if obstacle is not None:
-        await raise_alarm(env, table, obstacle)

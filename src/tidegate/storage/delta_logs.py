@@ -20,7 +20,7 @@ from tidegate.domain.chain import FileDigest
 from tidegate.domain.commits import Commit, published_name
 from tidegate.domain.errors import InvalidRequest, OutcomeUnknown, Unavailable
 from tidegate.domain.names import Version
-from tidegate.domain.publishing import Obstacle, Publication, PublishedFile
+from tidegate.domain.publishing import Look, Obstacle, Publication, PublishedFile
 from tidegate.steps import reached
 from tidegate.storage.local_files import common_sha256, file_digest, read_file
 from tidegate.storage.patience import Patience
@@ -38,6 +38,7 @@ PUBLISH_CALLS_MAX = 64
 PUT_SECONDS_MAX = 30.0
 PUT_CALLS_MAX = 64
 _LOG = "_delta_log"
+_STAGED = "_staged_commits"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -55,33 +56,30 @@ class ObjectStoreDeltaLogs:
         return await self._read(location, published_name(version))
 
     async def read_staged(self, location: str, commit: Commit) -> bytes | None:
-        path = f"{_path(location)}/{_LOG}/_staged_commits/{commit.file_name}"
-        try:
-            return await self._looks.call(location, lambda: read_file(path, bytes_max=self._bytes_max))
-        except OSError as error:
-            raise _unreadable(location, error) from error
+        path = f"{_path(location)}/{_LOG}/{_STAGED}/{commit.file_name}"
+        return await self._quick_look(location, lambda: read_file(path, bytes_max=self._bytes_max))
 
     async def find_published(self, location: str, version: Version) -> PublishedFile | None:
         return await self._look(location, lambda store: _find(store, published_name(version)))
 
     async def read_head(self, location: str, commit: Commit, *, bytes_max: int) -> bytes | None:
         size = min(bytes_max, commit.file_size)
-        names = (f"_staged_commits/{commit.file_name}", published_name(commit.version))
+        names = (f"{_STAGED}/{commit.file_name}", published_name(commit.version))
         return await self._look(location, lambda store: _read_head(store, names, size))
 
     async def verified_sha256(self, location: str, commit: Commit) -> str | None:
         log = f"{_path(location)}/{_LOG}"
-        published, staged = f"{log}/{published_name(commit.version)}", f"{log}/_staged_commits/{commit.file_name}"
+        return await self._quick_look(location, lambda: _verified_sha256(log, commit))
 
-        def compare() -> str | None:
-            reached("report.started")
-            digest = common_sha256(published, staged, size=commit.file_size)
-            return digest if commit.content_sha256 in (None, digest) else None
+    async def look(self, location: str, commits: Sequence[Commit], staged: Commit) -> Look:
+        log = f"{_path(location)}/{_LOG}"
+        path = f"{log}/{_STAGED}/{staged.file_name}"
 
-        try:
-            return await self._looks.call(location, compare)
-        except OSError as error:
-            raise _unreadable(location, error) from error
+        def look() -> Look:
+            digests = [_verified_sha256(log, commit) for commit in commits]
+            return Look(digests, read_file(path, bytes_max=self._bytes_max))
+
+        return await self._quick_look(location, look)
 
     async def published_digests(self, location: str, versions: Sequence[Version]) -> Mapping[Version, FileDigest]:
         log = f"{_path(location)}/{_LOG}"
@@ -123,6 +121,13 @@ class ObjectStoreDeltaLogs:
         log = f"{_path(location)}/{_LOG}"
         return await self._call(f"{location} (version {version})", lambda: is_put(log, version, content))
 
+    async def _quick_look(self, location: str, look: Callable[[], T]) -> T:
+        """At plain files of the log."""
+        try:
+            return await self._looks.call(location, look)
+        except OSError as error:
+            raise _unreadable(location, error) from error
+
     async def _call(self, what: str, work: Callable[[], T], *, in_turn: bool = False) -> T:
         try:
             return await self._patience.call(what, work, in_turn=in_turn)
@@ -146,6 +151,13 @@ class ObjectStoreDeltaLogs:
             return None
         except (BaseError, OSError) as error:
             raise _unreadable(location, error) from error
+
+
+def _verified_sha256(log: str, commit: Commit) -> str | None:
+    reached("report.started")
+    published, staged = f"{log}/{published_name(commit.version)}", f"{log}/{_STAGED}/{commit.file_name}"
+    digest = common_sha256(published, staged, size=commit.file_size)
+    return digest if commit.content_sha256 in (None, digest) else None
 
 
 def _read(store: LocalStore, name: str, bytes_max: int) -> bytes:
