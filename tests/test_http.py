@@ -50,12 +50,27 @@ class RawConnection:
         raise TimeoutError("the server sends on and on")
 
     def answer(self) -> tuple[int, bytes]:
+        status, _, body = self.whole_answer()
+        return status, body
+
+    def whole_answer(self) -> tuple[int, dict[bytes, bytes], bytes]:
         status = int(self.stream.readline().split()[1])
-        length = 0
+        headers: dict[bytes, bytes] = {}
         while (line := self.stream.readline()) != b"\r\n":
             name, _, value = line.partition(b":")
-            length = int(value) if name.lower() == b"content-length" else length
-        return status, self.stream.read(length)
+            headers[name.lower()] = value.strip()
+        return status, headers, self.stream.read(int(headers.get(b"content-length", 0)))
+
+
+@pytest.mark.parametrize("length", [b"Content-Length: 1000000000", b"Transfer-Encoding: chunked"])
+def test_who_is_refused_while_still_sending_is_told_not_to_use_the_connection_again(
+    server: ServerProcess, length: bytes
+) -> None:
+    """It is cut off when it goes on sending, and a next request would be cut off with it."""
+    connection = RawConnection(server)
+    connection.send(b"POST /nowhere HTTP/1.1\r\n" + connection.authorization + length + b"\r\n\r\n")
+    status, headers, _ = connection.whole_answer()
+    assert (status, headers.get(b"connection")) == (404, b"close")
 
 
 @pytest.mark.parametrize("way", ["in one piece", "in two pieces", "byte by byte", "in chunks"])

@@ -42,6 +42,7 @@ def commit_at(table: LakeTable, version: int, timestamp: int) -> None:
     """A commit that is published and verified, with the in-commit timestamp given; its staged file is young."""
     sent = table.stage_commit(version, timestamp=timestamp)
     assert table.update(add_commit(sent)).status_code == 200
+    table.timestamp = max(table.timestamp, timestamp)  # what is committed next is later
     table.staged[version] = sent["file-name"]
     table.publish(version)
     assert table.report(version).status_code == 200

@@ -156,7 +156,8 @@ def _answer(cycle: RequestResponseCycle, status: int, headers: Headers, body: by
     parts = [STATUS_LINE[status]]
     for name, value in (*cycle.default_headers, *headers):
         parts += (name, b": ", value, b"\r\n")
-    if not cycle.keep_alive:
+    if not cycle.keep_alive or cycle.more_body:
+        # Who is still sending a body that nobody wants is cut off sooner or later: no place for another request.
         parts.append(b"connection: close\r\n")
     parts += (b"\r\n", body)
     cycle.response_started = cycle.response_complete = True
