@@ -91,7 +91,7 @@ def check_admission(
         _check_protocols(content, declared=after.protocol, said=learned.protocol)
         _check_metadata(content, declared=after, said=learned)
         _check_domains(content, actions, declared=after, said=learned)
-    if content.files.column_names and after.properties.get(MAPPING_MODE, "none") != "none":
+    if after.properties.get(MAPPING_MODE, "none") != "none":
         _check_column_names(content, after)
 
 
@@ -176,7 +176,7 @@ def _check_column_names(content: CommitContent, metadata: TableMetadata) -> None
     before a column was dropped may have names that nobody knows any more.
     """
     physical = {physical_name(field) for field in metadata.columns.fields}
-    names = content.files.column_names
+    names = content.files.column_names()
     if names & physical:
         return
     logical = names & {field.name for field in metadata.columns.fields}

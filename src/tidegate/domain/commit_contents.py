@@ -26,6 +26,7 @@ from tidegate.domain.table_actions import NOTHING_SAID, READ_ACTIONS, TableActio
 
 ACTIONS = frozenset({"add", "remove", "cdc", "metaData", "protocol", "txn", "domainMetadata", "commitInfo"})
 STAGED = "the staged commit"
+_JSON_SPACE = b" \t\r\n"
 
 
 @frozen
@@ -44,10 +45,12 @@ class FileChanges:
     added_bytes: int = 0
     removed_in_line: int | None = None
     """The first line that takes data away: not one that only moves data into other files."""
-    column_names: frozenset[str] = frozenset()
-    """By which the first new file speaks of its columns, in its statistics and partition values: a commit has one
-    writer, and all of its files are written alike.
-    """
+    first_added: Mapping[str, Any] | None = None
+    """The first new file: a commit has one writer, and all of its files are written alike."""
+
+    def column_names(self) -> frozenset[str]:
+        """By which that file speaks of its columns, in its statistics and partition values."""
+        return frozenset() if self.first_added is None else _column_names(self.first_added)
 
 
 @frozen
@@ -74,9 +77,10 @@ def read_lines(content: bytes, *, what: str) -> Iterable[Line]:
     """All actions, the commitInfo first; blank lines are passed over."""
     first = True
     for number, line in enumerate(content.split(b"\n"), start=1):
-        if not line.strip():
+        stripped = line.strip(_JSON_SPACE)
+        if not stripped:
             continue
-        read = _read(line, number, what)
+        read = _read(line, stripped, number, what)
         if first != (read.name == "commitInfo"):
             raise _not_first(what, number) if first else _twice(what, number, "commitInfo")
         first = False
@@ -134,7 +138,7 @@ class _FileCounts:
     def __init__(self) -> None:
         self._added = self._added_bytes = 0
         self._removed_in_line: int | None = None
-        self._names: frozenset[str] | None = None
+        self._first_added: Mapping[str, Any] | None = None
 
     def count(self, line: Line) -> None:
         if line.name == "add":
@@ -142,13 +146,13 @@ class _FileCounts:
             size = line.value.get("size")
             self._added_bytes += size if type(size) is int and size > 0 else 0
             # One with a deletion vector may have been written long ago.
-            if self._names is None and line.value.get("deletionVector") is None:
-                self._names = _column_names(line.value)
+            if self._first_added is None and line.value.get("deletionVector") is None:
+                self._first_added = line.value
         elif line.name == "remove" and line.value.get("dataChange") is not False and self._removed_in_line is None:
             self._removed_in_line = line.number
 
     def result(self) -> FileChanges:
-        return FileChanges(self._added, self._added_bytes, self._removed_in_line, self._names or frozenset())
+        return FileChanges(self._added, self._added_bytes, self._removed_in_line, self._first_added)
 
 
 def _column_names(add: Mapping[str, Any]) -> frozenset[str]:
@@ -179,9 +183,9 @@ def _twice(what: str, number: int, action: str) -> InvalidRequest:
     return InvalidRequest(f"Line {number} of {what} is a second {action[:100]}. A commit has one.")
 
 
-def _read(line: bytes, number: int, what: str) -> Line:
+def _read(line: bytes, stripped: bytes, number: int, what: str) -> Line:
     try:
-        parsed = _DECODER.decode(line.decode())
+        parsed = _parse(stripped.decode())
     except (ValueError, RecursionError):
         raise InvalidRequest(
             f"Line {number} of {what} is not JSON. Write one action a line, without a byte order mark, and no "
@@ -197,6 +201,14 @@ def _read(line: bytes, number: int, what: str) -> Line:
     action = cast("dict[str, Any]", value)
     check_data_paths(name, action, where=f"Line {number} of {what}")
     return Line(number, line, name, action)
+
+
+def _parse(text: str) -> Any:
+    # What `decode` does, but for looking for white space around each text.
+    parsed, end = _DECODER.raw_decode(text)
+    if end != len(text):
+        raise ValueError("there is more than one value")
+    return parsed
 
 
 def _no_number(text: str) -> float:

@@ -16,6 +16,8 @@ from tidegate.domain.errors import InvalidRequest
 
 _NEW_FILES = ("add", "cdc")
 """What is removed may lie anywhere: a table that was adopted may have such files from before."""
+_PLAIN = re.compile(r"(?:[\w=-][\w.=-]*/)*[\w=-][\w.=-]*", re.ASCII)
+"""Below the table for certain: nothing is escaped, no part begins with a dot, and none has a colon."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -36,6 +38,8 @@ def check_data_paths(name: str, action: Mapping[str, Any], *, where: str) -> Non
 
 def _leaves_table(path: str) -> bool:
     """Paths are URIs: what is escaped counts as what it stands for."""
+    if _PLAIN.fullmatch(path) is not None:
+        return False
     plain = unquote(path).replace("\\", "/")
     return plain.startswith("/") or _SCHEME.match(plain) is not None or ".." in plain.split("/")
 
