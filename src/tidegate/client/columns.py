@@ -83,6 +83,17 @@ def primitives(data_type: DataType) -> Iterator[str]:
             yield from primitives(data_type[key])
 
 
+def every_field(data_type: DataType) -> Iterator[Mapping[str, Any]]:
+    """Of a type as the log has it, those of structs in it too."""
+    if isinstance(data_type, str):
+        return
+    for field in data_type.get("fields") or ():
+        yield field
+        yield from every_field(field["type"])
+    for key in TYPES_IN & data_type.keys():
+        yield from every_field(data_type[key])
+
+
 def _field(told: Any) -> dict[str, Any]:
     stated = cast("dict[str, Any]", told if isinstance(told, Mapping) else {})
     if not isinstance(stated.get("name"), str) or "type" not in stated:

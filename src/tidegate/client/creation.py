@@ -5,6 +5,7 @@ What the columns and properties need of the Delta protocol is added to what the 
     delta.columnMapping.mode=name       columnMapping; every column gets an id and a name for the files
     delta.enableRowTracking=true        rowTracking; the columns that keep row ids get their names
     a column of type timestamp_ntz      timestampNtz
+    a column that is NOT NULL           invariants
     cluster_by                          clustering
 """
 
@@ -20,7 +21,7 @@ from functools import partial
 from typing import Any, cast
 
 from tidegate.client.address import schema_path, split_table, table_path
-from tidegate.client.columns import TYPES_IN, Columns, log_schema, primitives, to_wire
+from tidegate.client.columns import TYPES_IN, Columns, every_field, log_schema, primitives, to_wire
 from tidegate.client.conversations import Answer, Conversation, decoded, do, exchange, request
 from tidegate.client.errors import InvalidRequest
 from tidegate.client.files import Files, published_path, staged_folder
@@ -40,6 +41,13 @@ _BY_PROPERTY = {
     "delta.enableRowTracking": ("rowTracking", "domainMetadata"),
     "delta.enableTypeWidening": ("typeWidening",),
 }
+_BY_FIELD = {
+    "delta.invariants": "invariants",
+    "delta.generationExpression": "generatedColumns",
+    "delta.identity.start": "identityColumns",
+    "CURRENT_DEFAULT": "allowColumnDefaults",
+}
+"""By what the metadata of a column has."""
 _FOR_READERS = frozenset({"columnMapping", "timestampNtz", "typeWidening", "variantType"})
 
 
@@ -121,6 +129,12 @@ def _features(schema: dict[str, Any], properties: Mapping[str, str], *, clustere
     for key, features in _BY_PROPERTY.items():
         if properties.get(key, "").lower() == "true":
             yield from features
+    for field in every_field(schema):
+        yield from (feature for key, feature in _BY_FIELD.items() if key in field["metadata"])
+        if not field["nullable"]:
+            yield "invariants"
+    if any(key.startswith("delta.constraints.") for key in properties):
+        yield "checkConstraints"
     if properties.get(COLUMN_MAPPING, "none") != "none":
         yield "columnMapping"
     if clustered:
