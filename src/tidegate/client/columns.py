@@ -73,7 +73,7 @@ def to_log(data_type: DataType) -> Any:
 
 def primitives(data_type: DataType) -> Iterator[str]:
     """The names of all types that it is made of."""
-    if isinstance(data_type, str):
+    if not isinstance(data_type, Mapping):
         yield data_type
         return
     for field in data_type.get("fields") or ():
@@ -85,7 +85,7 @@ def primitives(data_type: DataType) -> Iterator[str]:
 
 def every_field(data_type: DataType) -> Iterator[Mapping[str, Any]]:
     """Of a type as the log has it, those of structs in it too."""
-    if isinstance(data_type, str):
+    if not isinstance(data_type, Mapping):
         return
     for field in data_type.get("fields") or ():
         yield field
