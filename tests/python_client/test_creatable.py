@@ -31,6 +31,7 @@ def check(columns: Any, properties: dict[str, str] | None = None, **options: Any
         ({"x": {**ARRAY, "elementType": "int"}}, {}, {}, "Write integer."),
         ({"x": 5}, {}, {}, "5 is no type"),
         ({"x y": "long"}, {}, {}, "Set that property to name"),
+        ([{"name": "x", "type": "long", "metadata": {"delta.identity.start": 1}}], {}, {}, "allowExplicitInsert"),
         ({"x": "long"}, {"delta.columnMapping.mode": "names"}, {}, "one of none, name, id"),
         ({"x": "long"}, {"delta.enableIcebergCompatV2": "true"}, {}, "delta.enableIcebergCompatV2"),
         ({"x": "long"}, {"delta.universalFormat.enabledFormats": "iceberg"}, {}, "universalFormat"),

@@ -45,12 +45,13 @@ def test_a_table_is_made_from_a_schema_of_arrow(catalog: Any, unique: str) -> No
 
 
 INNER = {"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": False}]}
+IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
 ASKING: list[tuple[dict[str, Any], dict[str, str], str]] = [
     ({"nullable": False}, {}, "invariants"),
     ({"type": {"type": "array", "elementType": INNER, "containsNull": True}}, {}, "invariants"),
     ({"metadata": {"delta.invariants": '{"expression":{"expression":"x > 0"}}'}}, {}, "invariants"),
     ({"metadata": {"delta.generationExpression": "1"}}, {}, "generatedColumns"),
-    ({"metadata": {"delta.identity.start": 1}}, {}, "identityColumns"),
+    ({"metadata": IDENTITY}, {}, "identityColumns"),
     ({"metadata": {"CURRENT_DEFAULT": "1"}}, {}, "allowColumnDefaults"),
     ({}, {"delta.constraints.positive": "x > 0"}, "checkConstraints"),
 ]

@@ -42,6 +42,7 @@ _MEANT = {
     "timestamp_ltz": "timestamp",
     "datetime": "timestamp",
 }
+_IDENTITY = frozenset({"delta.identity.start", "delta.identity.step", "delta.identity.allowExplicitInsert"})
 _ODD = frozenset(" ,;{}()\n\t=")
 """What Delta lets into the names of columns only where files have others."""
 _MODES = ("none", "name", "id")
@@ -68,6 +69,12 @@ def check_creatable(
     mode = properties.get(COLUMN_MAPPING, "none")
     if mode not in _MODES:
         raise InvalidRequest(f"{COLUMN_MAPPING} is one of {', '.join(_MODES)}, not {mode!r}.")
+    for field in every_field(schema):
+        missing = _IDENTITY - field["metadata"].keys()
+        if 0 < len(missing) < len(_IDENTITY):
+            raise InvalidRequest(
+                f"The metadata of {field['name']!r} lacks {min(missing)}: an identity column needs it."
+            )
     for field in every_field(schema) if mode == "none" else ():
         if _ODD.intersection(field["name"]):
             raise InvalidRequest(
