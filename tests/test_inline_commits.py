@@ -361,8 +361,9 @@ def test_open_appends_to_a_table_that_tracks_rows_get_ids_one_after_the_other(tr
 def test_row_ids_go_on_where_a_commit_of_another_writer_ended(tracked: Inline) -> None:
     assert tracked.append(add("a", 10)).json()["version"] == 1
     mark = {"domain": "delta.rowTracking", "configuration": '{"rowIdHighWaterMark":41}', "removed": False}
-    body = content(add("b", 32), {"domainMetadata": mark}, timestamp=int(time.time() * 1000) + 30_000)
-    commit = tracked.table.stage_commit(2, content=body.encode(), timestamp=int(time.time() * 1000) + 30_000)
+    later = int(time.time() * 1000) + 30_000
+    body = content(add("b", 32), {"domainMetadata": mark}, timestamp=later)
+    commit = tracked.table.stage_commit(2, content=body.encode(), timestamp=later)
     assert tracked.table.update({"action": "add-commit", "commit": commit}).status_code == 200
     assert tracked.append(add("c", 3)).json()["version"] == 3
     assert '"baseRowId":42' in tracked.kept(start_version=3)["commits"][0]["content"]

@@ -246,7 +246,7 @@ def test_the_commands_and_the_client_grant_explain_and_revoke(
     assert done("grant", who, "use_catalog", unique) == f"{who} has USE CATALOG on {unique}.\n"
     with connect(server.url, token=server.token) as catalog:
         assert catalog.grants(unique) == {who: ["USE CATALOG"]}
-        assert catalog.grant(who, "USE SCHEMA", f"{unique}.s") == {who: ["USE SCHEMA"]}
+        assert catalog.grant(who, "use_schema", f"{unique}.s") == {who: ["USE SCHEMA"]}
 
     async def client() -> None:
         async with connect_async(server.url, token=server.token) as catalog:

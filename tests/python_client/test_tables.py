@@ -44,6 +44,29 @@ def test_a_table_is_made_from_a_schema_of_arrow(catalog: Any, unique: str) -> No
     assert table.scan().to_arrow().to_pylist() == rows
 
 
+INNER = {"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": False}]}
+IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+ASKING: list[tuple[dict[str, Any], dict[str, str], str]] = [
+    ({"nullable": False}, {}, "invariants"),
+    ({"type": {"type": "array", "elementType": INNER, "containsNull": True}}, {}, "invariants"),
+    ({"metadata": {"delta.invariants": '{"expression":{"expression":"x > 0"}}'}}, {}, "invariants"),
+    ({"metadata": {"delta.generationExpression": "1"}}, {}, "generatedColumns"),
+    ({"metadata": IDENTITY}, {}, "identityColumns"),
+    ({"metadata": {"CURRENT_DEFAULT": "1"}}, {}, "allowColumnDefaults"),
+    ({}, {"delta.constraints.positive": "x > 0"}, "checkConstraints"),
+]
+
+
+def test_the_protocol_has_what_columns_and_constraints_ask_of_writers(catalog: Any, unique: str) -> None:
+    """Stock Spark does not open a table whose metadata makes use of a feature that its protocol has not."""
+    for number, (column, properties, feature) in enumerate(ASKING):
+        columns = [{"name": "x", "type": "long", **column}]
+        made = catalog.create_table(f"main.default.{unique}_{number}", columns, properties=properties)
+        assert feature in version_0(made)["protocol"]["writerFeatures"], column
+    plain = catalog.create_table(f"main.default.{unique}", {"x": "long"})
+    assert {feature for _, _, feature in ASKING}.isdisjoint(version_0(plain)["protocol"]["writerFeatures"])
+
+
 def test_a_new_table_has_the_folder_that_the_stock_client_stages_into(table: Any) -> None:
     assert list((log_of(table) / "_staged_commits").iterdir()) == []
 

@@ -13,17 +13,23 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
+import tidegate.spark
+from tests.lake import COLUMNS, Lake
 from tests.python_client_log.logs import LocalFiles
 from tests.servers import ServerProcess
 from tests.spark.conftest import Sql
 from tests.spark.logs import Catalog, log_folder, published_file
+from tests.spark.second import start_with_catalog
+from tests.waiting import wait_until
 from tidegate import client
 from tidegate.client.data.scan import scan
 from tidegate.client.log.segment import Ratified
@@ -41,23 +47,28 @@ def lake(catalog_server: ServerProcess) -> Iterator[client.Catalog]:
 
 @pytest.fixture
 def same(spark: SparkSession, lake: client.Catalog) -> Callable[..., Snapshot]:
+    return partial(compare, spark, lake)
+
+
+def compare(
+    spark: SparkSession,
+    lake: client.Catalog,
+    table: str,
+    version: int | None = None,
+    timestamp: int | None = None,
+    word: Ratified | None = None,
+) -> Snapshot:
     """Compares the two views of a table, at its latest or an earlier state, and answers the client's snapshot."""
-
-    def compare(
-        table: str, version: int | None = None, timestamp: int | None = None, word: Ratified | None = None
-    ) -> Snapshot:
-        df = spark.sql(f"SELECT * FROM {table}{as_of(version, timestamp)}")
-        if word is None:
-            found = lake.table(table).scan(version=version, timestamp=timestamp)
-            ours = lake.table(table).snapshot(version=version, timestamp=timestamp)
-        else:
-            ours = snapshot_of(word, LocalFiles(), version=version, timestamp=timestamp)
-            found = scan(ours, LocalFiles())
-        compare_logs(spark, snapshot_of_spark(df), ours)
-        compare_rows(df, found.to_arrow())
-        return ours
-
-    return compare
+    df = spark.sql(f"SELECT * FROM {table}{as_of(version, timestamp)}")
+    if word is None:
+        found = lake.table(table).scan(version=version, timestamp=timestamp)
+        ours = lake.table(table).snapshot(version=version, timestamp=timestamp)
+    else:
+        ours = snapshot_of(word, LocalFiles(), version=version, timestamp=timestamp)
+        found = scan(ours, LocalFiles())
+    compare_logs(spark, snapshot_of_spark(df), ours)
+    compare_rows(df, found.to_arrow())
+    return ours
 
 
 def as_of(version: int | None, timestamp: int | None) -> str:
@@ -68,7 +79,12 @@ def as_of(version: int | None, timestamp: int | None) -> str:
 
 def snapshot_of_spark(df: DataFrame) -> Any:
     """The snapshot that Delta has resolved a query's table to."""
-    return df._jdf.queryExecution().analyzed().collectLeaves().head().relation().location().getSnapshot()
+    return relation_of(df).relation().location().getSnapshot()
+
+
+def relation_of(df: DataFrame) -> Any:
+    """What a query of one table reads, as Spark has it."""
+    return df._jdf.queryExecution().analyzed().collectLeaves().head()
 
 
 def compare_logs(spark: SparkSession, theirs: Any, ours: Snapshot) -> None:
@@ -310,6 +326,80 @@ def test_what_is_not_published_yet_is_read_and_times_are_found(
         assert same(table, timestamp=moment - 1).version == version
     with pytest.raises(client.TimestampNotFound):
         ours.snapshot(timestamp=moments[0] - 1)
+
+
+LONG_AGO_MS = 1_700_000_000_000
+CLEANED_UP_TO = 4
+
+
+def test_a_log_that_the_server_has_cleaned_and_that_has_a_compaction_file(
+    spark: SparkSession, sql: Sql, tmp_path: Path
+) -> None:
+    """History of long ago goes, up to a checkpoint; the commits after it were compacted by Delta's kernel."""
+    server = start_with_catalog(tmp_path / "home", "worn", log_cleaning_seconds="1")
+    tidegate.spark.session(uri=server.url, token=server.token, catalogs=["worn"])
+    with server.http() as http, client.connect(server.url, token=server.token) as lake:
+        lake.create_schema("worn.s")
+        table = written_long_ago(Lake(http, "worn", "s"), lake)
+        rows = spark.table(table.name)
+        old = snapshot_of_spark(rows)
+        old.deltaLog().checkpoint(old, relation_of(rows).catalogTable())
+        log = log_folder(table.load().metadata.location)
+        wait_until(lambda: not (log / f"{CLEANED_UP_TO - 1:020}.json").exists(), "the log is cleaned")
+        for number in range(5, 17):
+            table.append([{"id": number, "name": "client"}])
+        sql(f"DELETE FROM {table.name} WHERE id IN (2, 6)")
+        sql(f"INSERT INTO {table.name} VALUES (20, 'spark')")
+        wait_until(lambda: table.publish() == 18, "all is published")
+        compact(spark, log, 6, 17)
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+        assert compare(spark, lake, table.name).version == 18
+        compacted = f"{6:020}.{17:020}.compacted.json"
+        assert compacted in read_noted(server, table.name).reads
+        segment = snapshot_of_spark(spark.table(table.name)).logSegment()
+        assert compacted in segment.deltas().mkString()
+        assert compare(spark, lake, table.name, version=CLEANED_UP_TO).timestamp == LONG_AGO_MS + CLEANED_UP_TO
+        moment = compare(spark, lake, table.name, version=12).timestamp
+        assert moment is not None
+        assert compare(spark, lake, table.name, timestamp=moment).version == 12
+        assert compare(spark, lake, table.name, timestamp=moment - 1).version == 11
+        for gone in ({"version": CLEANED_UP_TO - 1}, {"timestamp": LONG_AGO_MS + CLEANED_UP_TO - 1}):
+            with pytest.raises(client.LogError):
+                table.snapshot(**gone)
+            with pytest.raises(Exception, match=r"[Vv]ersion|timestamp"):
+                sql(f"SELECT * FROM {table.name}{as_of(gone.get('version'), gone.get('timestamp'))}")
+    assert server.stop() == 0
+
+
+def written_long_ago(hand: Lake, lake: client.Catalog) -> client.Table:
+    """Versions 0 to 4, a row each but the first, all published."""
+    columns = {"type": "struct", "fields": [{**field, "nullable": True} for field in COLUMNS["fields"]]}
+    # Spark does not look back further than that.
+    kept = {"delta.deletedFileRetentionDuration": "interval 10000 days"}
+    draft = hand.draft("t", last_commit_timestamp_ms=LONG_AGO_MS, columns=columns, properties=kept)
+    features = draft.request["protocol"]["writer-features"]
+    draft.request["protocol"]["writer-features"] = [one for one in features if one not in {"rowTracking", "clustering"}]
+    draft.write_version_0()
+    assert hand.create(draft.request).status_code == 200
+    table = lake.table(f"{hand.catalog}.{hand.schema}.t")
+    for version in range(1, CLEANED_UP_TO + 1):
+        path = draft.log.parent / f"{version}.parquet"
+        pq.write_table(pa.table({"id": [version], "name": ["long ago"]}), path)
+        facts = {"size": path.stat().st_size, "modificationTime": LONG_AGO_MS, "dataChange": True}
+        add = {"path": path.name, "partitionValues": {}, **facts, "stats": '{"numRecords":1}'}
+        info = {"inCommitTimestamp": LONG_AGO_MS + version, "operation": "WRITE"}
+        table.commit(version, [{"commitInfo": info}, {"add": add}])
+    wait_until(lambda: table.publish() == CLEANED_UP_TO, "all is published")
+    return table
+
+
+def compact(spark: SparkSession, log: Path, start: int, end: int) -> None:
+    """Writes a log compaction file as Delta's kernel does: no SQL of stock Spark writes one."""
+    kernel = spark._jvm.io.delta.kernel
+    folder, place = (kernel.internal.fs.Path(f"file:{path}") for path in (log.parent, log))
+    engine = kernel.defaults.engine.DefaultEngine.create(spark._jsc.hadoopConfiguration())
+    kernel.internal.compaction.LogCompactionWriter(folder, place, start, end, 0).writeLogCompactionFile(engine)
 
 
 def read_noted(server: ServerProcess, table: str) -> LocalFiles:

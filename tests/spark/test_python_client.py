@@ -17,7 +17,7 @@ from tests.servers import ServerProcess
 from tests.spark.conftest import Sql
 from tidegate import client
 
-COLUMNS = {"id": "long", "name": "string"}
+COLUMNS = [{"name": "id", "type": "long", "nullable": False}, {"name": "name", "type": "string"}]
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {},
     "partitioned": {"partition_by": ["name"]},

@@ -73,7 +73,7 @@ def to_log(data_type: DataType) -> Any:
 
 def primitives(data_type: DataType) -> Iterator[str]:
     """The names of all types that it is made of."""
-    if isinstance(data_type, str):
+    if not isinstance(data_type, Mapping):
         yield data_type
         return
     for field in data_type.get("fields") or ():
@@ -81,6 +81,17 @@ def primitives(data_type: DataType) -> Iterator[str]:
     for key in TYPES_IN:
         if key in data_type:
             yield from primitives(data_type[key])
+
+
+def every_field(data_type: DataType) -> Iterator[Mapping[str, Any]]:
+    """Of a type as the log has it, those of structs in it too."""
+    if not isinstance(data_type, Mapping):
+        return
+    for field in data_type.get("fields") or ():
+        yield field
+        yield from every_field(field["type"])
+    for key in TYPES_IN & data_type.keys():
+        yield from every_field(data_type[key])
 
 
 def _field(told: Any) -> dict[str, Any]:

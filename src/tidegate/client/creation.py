@@ -5,6 +5,7 @@ What the columns and properties need of the Delta protocol is added to what the 
     delta.columnMapping.mode=name       columnMapping; every column gets an id and a name for the files
     delta.enableRowTracking=true        rowTracking; the columns that keep row ids get their names
     a column of type timestamp_ntz      timestampNtz
+    a column that is NOT NULL           invariants
     cluster_by                          clustering
 """
 
@@ -20,8 +21,9 @@ from functools import partial
 from typing import Any, cast
 
 from tidegate.client.address import schema_path, split_table, table_path
-from tidegate.client.columns import TYPES_IN, Columns, log_schema, primitives, to_wire
+from tidegate.client.columns import TYPES_IN, Columns, log_schema, to_wire
 from tidegate.client.conversations import Answer, Conversation, decoded, do, exchange, request
+from tidegate.client.creatable import check_creatable, features_asked_for
 from tidegate.client.errors import InvalidRequest
 from tidegate.client.files import Files, published_path, staged_folder
 from tidegate.client.known_tables import KnownTable, known_table
@@ -29,17 +31,9 @@ from tidegate.client.proposals import draft, encoded, stamped
 from tidegate.client.refusals import refusal
 from tidegate.client.wire import LoadedTable, StagingTable
 
-COLUMN_MAPPING = "delta.columnMapping.mode"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 CLUSTERING = "delta.clustering"
 
-_BY_TYPE = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
-_BY_PROPERTY = {
-    "delta.appendOnly": ("appendOnly",),
-    "delta.enableChangeDataFeed": ("changeDataFeed",),
-    "delta.enableRowTracking": ("rowTracking", "domainMetadata"),
-    "delta.enableTypeWidening": ("typeWidening",),
-}
 _FOR_READERS = frozenset({"columnMapping", "timestampNtz", "typeWidening", "variantType"})
 
 
@@ -68,9 +62,8 @@ class Version0:
 
 def create_table(wanted: NewTable, files: Files) -> Conversation[KnownTable]:
     catalog, schema, name = split_table(wanted.name)
-    if wanted.partition_by and wanted.cluster_by:
-        raise InvalidRequest("A table is partitioned or clustered, not both. Leave out partition_by or cluster_by.")
-    columns = log_schema(wanted.columns)
+    columns, stated = log_schema(wanted.columns), stated_properties(wanted)
+    check_creatable(columns, stated, partition_by=wanted.partition_by, cluster_by=wanted.cluster_by)
     where = schema_path(f"{catalog}.{schema}")
     # Staged twice, one of the two is left behind, and expires: it may be repeated.
     answer = yield from request("POST", f"{where}/staging-tables", body={"name": name}, repeatable=True)
@@ -92,10 +85,16 @@ def _write(files: Files, location: str, content: bytes) -> None:
     files.write_new(published_path(location, 0), content)
 
 
+def stated_properties(wanted: NewTable) -> dict[str, str]:
+    return {str(key): str(value) for key, value in wanted.properties.items()}
+
+
 def plan(wanted: NewTable, schema: dict[str, Any], staging: StagingTable) -> Version0:
     required = {key: value for key, value in staging.required_properties.items() if value is not None}
-    properties = {**required, **{str(key): str(value) for key, value in wanted.properties.items()}}
-    features = set(_features(schema, properties, clustered=bool(wanted.cluster_by)))
+    properties = {**required, **stated_properties(wanted)}
+    features = set(features_asked_for(schema, properties))
+    if wanted.cluster_by:
+        features |= {"clustering", "domainMetadata"}
     if "columnMapping" in features:
         ids = itertools.count(1)
         schema = _mapped(schema, ids)
@@ -112,19 +111,6 @@ def plan(wanted: NewTable, schema: dict[str, Any], staging: StagingTable) -> Ver
         writer_features=sorted({*protocol.writer_features, *features}),
         clustering=_clustering(wanted.cluster_by, schema) if wanted.cluster_by else None,
     )
-
-
-def _features(schema: dict[str, Any], properties: Mapping[str, str], *, clustered: bool) -> Iterator[str]:
-    for type_name in set(primitives(schema)):
-        if type_name in _BY_TYPE:
-            yield _BY_TYPE[type_name]
-    for key, features in _BY_PROPERTY.items():
-        if properties.get(key, "").lower() == "true":
-            yield from features
-    if properties.get(COLUMN_MAPPING, "none") != "none":
-        yield "columnMapping"
-    if clustered:
-        yield from ("clustering", "domainMetadata")
 
 
 def _mapped(node: Any, ids: Iterator[int]) -> Any:

@@ -22,10 +22,15 @@ def get_grants(on: str) -> Conversation[dict[str, list[str]]]:
 def change_grants(
     on: str, principal: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()
 ) -> Conversation[dict[str, list[str]]]:
-    """May be sent again: what is granted stays granted."""
-    body = {"changes": [{"principal": principal, "add": list(add), "remove": list(remove)}]}
+    """May be sent again: what is granted stays granted. Privileges are spelled as for the commands: `use_catalog`."""
+    change = {"principal": principal, "add": _spelled(add), "remove": _spelled(remove)}
+    body = {"changes": [change]}
     answer = yield from request("PATCH", _place(on), body=body, repeatable=True)
     return _by_principal(decoded(answer, PermissionsList))
+
+
+def _spelled(privileges: Sequence[str]) -> list[str]:
+    return [privilege.upper().replace("_", " ") for privilege in privileges]
 
 
 def _by_principal(found: PermissionsList) -> dict[str, list[str]]:

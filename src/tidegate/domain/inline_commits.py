@@ -64,7 +64,7 @@ def parse_inline_commit(content: bytes, *, version: Version, now: int) -> Inline
     """`now`: when the catalog got it, which takes the place of when a file was written."""
     read = read_content(content, what=WHAT)
     timestamp, name = timestamp_of(read), file_name(version, transaction_of(read.info))
-    commit = Commit(version, timestamp, name, len(content), now, inline=True)
+    commit = Commit(version, timestamp, name, len(content), now, inline=True, content_sha256=read.sha256.hex())
     check_commit(commit)
     return InlineCommit(commit, read, _row_mark(read.says, version))
 

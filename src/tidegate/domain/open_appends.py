@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from tidegate.domain.commit_contents import FileChanges, Line, count_files, read_lines
@@ -41,6 +42,7 @@ class OpenAppend:
 class Assigned:
     commit: Commit
     content: bytes
+    sha256: bytes
     row_mark: RowMark | None
 
 
@@ -85,8 +87,9 @@ def assign(table: Table, append: OpenAppend, *, now: int) -> Assigned:
         written, highest = _numbered(append.adds, version=version, highest=before.highest)
         mark = RowMark(version, highest)
     content = b"\n".join([_encode(info), *written, b""])
-    name = file_name(version, append.txn_id)
-    return Assigned(Commit(version, timestamp, name, len(content), now, inline=True), content, mark)
+    name, digest = file_name(version, append.txn_id), sha256(content).digest()
+    commit = Commit(version, timestamp, name, len(content), now, inline=True, content_sha256=digest.hex())
+    return Assigned(commit, content, digest, mark)
 
 
 def _numbered(adds: Sequence[Line], *, version: Version, highest: int) -> tuple[list[bytes], int]:

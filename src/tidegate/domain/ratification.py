@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from hashlib import sha256
 from typing import Any, TypeAlias, cast
 
 from tidegate.domain.admission import check_admission, must_look
@@ -95,8 +94,9 @@ class Proposal:
         # Found once: every step of the decision asks for them.
         addition = find(self.actions, AddCommit)
         if addition is not None and self.content_sha256 is not None:
-            known = replace(addition.commit, content_sha256=self.content_sha256.hex())
-            addition = AddCommit(known, addition.uniform)
+            digest = self.content_sha256.hex()
+            if addition.commit.content_sha256 != digest:
+                addition = AddCommit(replace(addition.commit, content_sha256=digest), addition.uniform)
         object.__setattr__(self, "addition", addition)
         object.__setattr__(self, "report", find(self.actions, ReportPublished))
 
@@ -203,10 +203,9 @@ def assigned(table: Table, proposal: Proposal, append: OpenAppend, *, now: int) 
     except TidegateError as error:
         return Rejected(error)
     actions = (*proposal.actions, AddCommit(made.commit, None))
-    digest = sha256(made.content).digest()
-    seen = CommitContent(what=WHAT, written=made.content, sha256=digest, files=append.files)
+    seen = CommitContent(what=WHAT, written=made.content, sha256=made.sha256, files=append.files)
     return replace(
-        proposal, actions=actions, content=made.content, content_sha256=digest, seen=seen, row_mark=made.row_mark
+        proposal, actions=actions, content=made.content, content_sha256=made.sha256, seen=seen, row_mark=made.row_mark
     )
 
 
@@ -362,7 +361,8 @@ def _addition(action: AddCommit, *, unpublished: tuple[Commit, ...], changed: bo
     changes: dict[str, Any] = {
         "latest": commit.version,
         "latest_timestamp": commit.timestamp,
-        "unpublished": (*unpublished, commit),
+        # There may be thousands: copied once, where unpacking would copy them twice.
+        "unpublished": unpublished + (commit,),  # noqa: RUF005
         "uniform": action.uniform,
     }
     if changed:

@@ -10,6 +10,7 @@ nothing else can be.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from tidegate.domain.audit import said_transaction
 from tidegate.domain.commits import Commit
@@ -20,7 +21,7 @@ from tidegate.domain.inline_commits import InlineCommit, encode_content, parse_i
 from tidegate.domain.names import TableName, Version, parse_table_id
 from tidegate.domain.open_appends import OpenAppend, parse_open_append
 from tidegate.domain.privileges import Operation, Principal
-from tidegate.domain.ratification import Proposal, conflict_of
+from tidegate.domain.ratification import Proposal, conflict_of, table_moved
 from tidegate.domain.requirements import AssertTableId, Requirements, collect_requirements
 from tidegate.domain.row_ids import tracks_rows
 from tidegate.domain.tables import Table
@@ -30,7 +31,7 @@ from tidegate.services.authorized_table import is_about
 from tidegate.services.environment import Environment
 from tidegate.services.learn_commits import up_to_date
 from tidegate.services.row_marks import find_row_mark
-from tidegate.services.update_table import authorize_proposal, check_asserted, propose
+from tidegate.services.update_table import authorize_proposal, propose
 from tidegate.services.verify_report import verify_report
 
 ATTEMPTS_MAX = 20
@@ -66,18 +67,20 @@ async def commit_inline(env: Environment, caller: Principal, name: TableName, re
     seen = await verify_report(env, name, needed.table_id, report)
     if not is_about(allowed, needed.table_id):
         allowed = await authorize_proposal(env, caller, name, needed)
-    proposal = Proposal(
+    reported = () if report is None else (report,)
+    asked = partial(
+        Proposal,
         name=name,
         principal=caller.name,
         requirements=needed,
-        actions=() if report is None else (report,),
         proposed_at=now,
         verified=seen.verified,
         digests=seen.digests,
         changes_metadata=allowed.changes_metadata,
         origin=origin(),
     )
-    check_asserted(allowed, proposal)
+    if not is_about(allowed, needed.table_id):
+        raise table_moved(asked(actions=reported), now_named=None)
     if request.version is None:
         if request.metadata_version is None:
             raise InvalidRequest(
@@ -85,13 +88,12 @@ async def commit_inline(env: Environment, caller: Principal, name: TableName, re
                 "its files were written for."
             )
         append = parse_open_append(content, metadata_version=request.metadata_version)
-        return await _append(env, replace(proposal, append=append), append)
+        return await _append(env, asked(actions=reported, append=append), append)
     inline = parse_inline_commit(content, version=request.version, now=now)
-    actions = (AddCommit(inline.commit, None), *await _changes(env, name, needed, inline), *proposal.actions)
+    actions = (AddCommit(inline.commit, None), *await _changes(env, name, needed, inline), *reported)
     check_actions(actions)
     read = inline.content
-    proposal = replace(
-        proposal,
+    proposal = asked(
         actions=actions,
         content=read.written,
         content_sha256=read.sha256,
