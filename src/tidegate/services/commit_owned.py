@@ -28,6 +28,7 @@ from tidegate.domain.requirements import AssertTableId
 from tidegate.domain.table_actions import check_storable, parse_table_actions
 from tidegate.domain.tables import Table, TableMetadata, TableType, check_metadata
 from tidegate.domain.updates import Action, AddCommit, MetadataAction, apply_metadata
+from tidegate.services.authorized_table import authorize_by_id
 from tidegate.services.environment import Environment
 from tidegate.services.own_table import owned_table
 from tidegate.services.publish_whole import published_whole
@@ -88,6 +89,8 @@ async def _commit(env: Environment, caller: Principal, table: Table, commit: Com
     # It may speak of very many files: not on the thread that answers everybody.
     changes, after = await asyncio.to_thread(_read, content, commit, table.metadata)
     if gives_back(after.properties):
+        # As every release does: who may change a table may not therefore take it from its catalog.
+        await authorize_by_id(env, caller, Operation.MANAGE_TABLE, table.name, table.id)
         return await _give_back(env, caller, table, commit, content, after)
     actions: list[Action] = [AddCommit(commit, None), *changes]
     done = await update_table(env, caller, table.name, requirements=[AssertTableId(table.id)], actions=actions)
