@@ -206,6 +206,8 @@ async def _plan_anew(env: Environment, promise: Promise) -> Promise | Adoption:
         # Ours already: somebody else who keeps this promise has planned it anew and put it.
         if not is_commit_of(found, promise.table_id):
             commit = plan_adoption(found, table_id=promise.table_id, txn_id=env.new_id(), now=env.clock())
+            # Who was first may have made it a table that cannot be a managed one.
+            check_metadata(_table(promise, commit, now=env.clock()), LEAST_CONTRACT)
             await env.database.write(lambda uow: uow.ownership.plan(promise, commit))
             reached("adopt.planned_anew")
     except InvalidRequest:
