@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from tidegate.domain.commit_owner import gives_back
+from tidegate.domain.commit_owner import OWNER_CONF_PROPERTY, check_conf, gives_back
 from tidegate.domain.commits import Commit, check_commit
 from tidegate.domain.desired_metadata import metadata_actions
 from tidegate.domain.errors import InvalidRequest, NoSuchTable
@@ -103,12 +103,19 @@ def _read(content: bytes, commit: Commit, before: TableMetadata) -> tuple[list[M
     check_storable(said, what="the staged commit")
     changes = metadata_actions(before, None, said)
     after = apply_metadata(before, changes, in_log=True)
+    if not gives_back(after.properties) and _conf(after) != _conf(before):
+        # Only then: a table whose conf was wrong from the beginning can still be changed, and given back.
+        check_conf(after.properties)
     if len(content) != commit.file_size:
         raise InvalidRequest(f"The staged file {commit.file_name} has {len(content)} bytes, not {commit.file_size}.")
     stamped = None if said.commit_info is None else said.commit_info.get("inCommitTimestamp")
     if stamped != commit.timestamp:
         raise InvalidRequest(f"The inCommitTimestamp in the staged commit is {stamped}, not {commit.timestamp}.")
     return changes, after
+
+
+def _conf(metadata: TableMetadata) -> str | None:
+    return metadata.properties.get(OWNER_CONF_PROPERTY)
 
 
 async def _give_back(
