@@ -150,8 +150,9 @@ def machine(server: ServerProcess, lake: Path) -> type[RuleBasedStateMachine]:
             path = f"{uuid.uuid4()}.parquet"
             lake = Lake(self.http)
             told = lake.load(self.name).json()
-            id, timestamp = told["metadata"]["table-uuid"], told["metadata"]["last-commit-timestamp-ms"] + 1
-            table = LakeTable(lake, self.name, id, self.plain.location)
+            timestamps = [told["metadata"]["last-commit-timestamp-ms"], *(one["timestamp"] for one in told["commits"])]
+            timestamp = max(timestamps) + 1
+            table = LakeTable(lake, self.name, told["metadata"]["table-uuid"], self.plain.location)
             info = {"commitInfo": {"inCommitTimestamp": timestamp, "txnId": str(uuid.uuid4())}}
             content = "".join(json.dumps(action) + "\n" for action in (info, added(path))).encode()
             commit = table.stage_commit(told["latest-table-version"] + 1, timestamp=timestamp, content=content)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.servers import ServerProcess
 from tests.spark.conftest import Sql
-from tests.spark.test_ownership import as_a_new_session, http, numbers
+from tests.spark.test_ownership import adopt, as_a_new_session, http, numbers
 from tests.spark.wire import Wire
 from tests.spark.writers import StatementRefused, WriterProcess
 from tests.waiting import wait_until
@@ -83,15 +83,25 @@ def test_a_table_is_taken_over_written_through_its_owner_and_given_back(
     assert not [one for one in log_of(folder, 8) if owner.feature in json.dumps(one.get("metaData", ""))]
 
 
-def test_a_new_table_has_its_owner_from_the_beginning(
-    sql: Sql, http: httpx.Client, owner: CommitOwner, tmp_path: Path
+def test_a_new_table_has_its_owner_from_the_beginning_and_goes_on_as_a_managed_one(
+    spark: SparkSession, sql: Sql, http: httpx.Client, owner: CommitOwner, tmp_path: Path, table: str
 ) -> None:
+    managed = table
     table = f"delta.`{tmp_path / 'new'}`"
     sql(f"CREATE TABLE {table} (id BIGINT) USING delta TBLPROPERTIES ({owner.properties})")
     sql(f"INSERT INTO {table} VALUES (1), (2)")
     sql(f"UPDATE {table} SET id = 3 WHERE id = 2")
     assert numbers(sql, table) == [1, 3]
     assert seen_on_the_file_system(tmp_path / "new") == 0
+    version = adopt(http, tmp_path / "new", managed)
+    with pytest.raises(Exception, match=r"managed by the catalog|PATH_BASED_ACCESS"):
+        sql(f"INSERT INTO {table} VALUES (-1)")
+    as_a_new_session(spark)
+    assert numbers(sql, managed) == [1, 3]
+    sql(f"INSERT INTO {managed} VALUES (4)")
+    assert numbers(sql, managed) == [1, 3, 4]
+    assert numbers(sql, f"{managed} VERSION AS OF {version - 2}") == [1, 2]
+    sql(f"DROP TABLE {managed}")
 
 
 @pytest.fixture

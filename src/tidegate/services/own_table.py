@@ -14,7 +14,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from tidegate.domain.errors import InvalidRequest, NoSuchTable, TidegateError, TooManyRequests
+from tidegate.domain.errors import (
+    InvalidRequest,
+    NoSuchCatalog,
+    NoSuchSchema,
+    NoSuchTable,
+    PermissionDenied,
+    TooManyRequests,
+)
 from tidegate.domain.events import EventKind, table_event
 from tidegate.domain.locations import normalize_location
 from tidegate.domain.names import NAME_LENGTH_MAX, SchemaName, TableId, TableName, Version, parse_table_id
@@ -70,7 +77,7 @@ async def _check_may_join(env: Environment, caller: Principal, promise: Promise)
     """Who takes a table over that somebody else takes over already gets it where that one has it listed."""
     try:
         await env.authorize(caller, Operation.CREATE_TABLE, promise.name.parent)
-    except TidegateError:
+    except (PermissionDenied, NoSuchSchema, NoSuchCatalog):
         raise InvalidRequest(
             f"{promise.location} is at, above or below the place of something else. Tables may not overlap."
         ) from None
