@@ -156,6 +156,15 @@ def test_what_is_taken_over_again_keeps_its_name_its_owner_and_its_rights(
     assert hers.commit(7, {"metaData": changed}).status_code == 403, "and the table is still guarded"
 
 
+def test_the_last_commit_is_looked_at_like_every_other(http: httpx.Client, tmp_path: Path, schema: str) -> None:
+    table, _ = owned(http, Plain(tmp_path / "t").create(), schema)
+    outside = {"path": "../theirs.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    refused = table.send(table.stage(3, {"add": outside}, {"metaData": table.metadata({})}))
+    assert (refused.status_code, "Line 2" in refused.text) == (400, True), refused.text
+    assert promises(http) == []
+    assert table.commit(3).status_code == 200
+
+
 def test_the_last_commit_may_take_the_feature_along(http: httpx.Client, tmp_path: Path, schema: str) -> None:
     table, name = owned(http, Plain(tmp_path / "t").create(), schema)
     assert table.send(without_owner(table, 3)).json() == {"version": 3, "latest_version": 3, "published": True}

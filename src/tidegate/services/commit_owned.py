@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from tidegate.domain.admission import admit_staged, check_admission, must_look
 from tidegate.domain.commit_owner import OWNER_CONF_PROPERTY, check_conf, gives_back
 from tidegate.domain.commits import Commit, check_commit
 from tidegate.domain.desired_metadata import metadata_actions
@@ -91,6 +92,9 @@ async def _commit(env: Environment, caller: Principal, table: Table, commit: Com
     if gives_back(after.properties):
         # As every release does: who may change a table may not therefore take it from its catalog.
         await authorize_by_id(env, caller, Operation.MANAGE_TABLE, table.name, table.id)
+        if must_look(table):
+            seen = await asyncio.to_thread(admit_staged, content, commit)
+            check_admission(seen, changes, before=table.metadata, after=after)
         return await _give_back(env, caller, table, commit, content, after)
     actions: list[Action] = [AddCommit(commit, None), *changes]
     done = await update_table(env, caller, table.name, requirements=[AssertTableId(table.id)], actions=actions)
