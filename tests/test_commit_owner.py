@@ -102,6 +102,16 @@ def test_a_client_that_loses_its_version_has_changed_nothing(owned: Owned) -> No
     assert owned.taken_over(2).latest() == 3, "the next attempt succeeds"
 
 
+def test_a_registration_keeps_an_adoption_off_until_its_version_is_somebody_elses(owned: Owned, unique: str) -> None:
+    assert owned.register(1).status_code == 200
+    assert "registered with its commit owner" in message(adopt(owned.http, owned.plain, unique))
+    assert owned.plain.append(2)
+    done = adopt(owned.http, owned.plain, unique)
+    assert (done.status_code, done.json()["version"]) == (200, 3), done.text
+    left = [one for one in promises(owned.http, "own", "adopt") if one["location"] == owned.plain.location]
+    assert left == [], "nobody had to ask about it before"
+
+
 def test_of_two_clients_that_take_a_table_over_both_get_the_same_id(owned: Owned) -> None:
     first, second = owned.register(1), owned.register(1)
     assert first.json() == second.json()
