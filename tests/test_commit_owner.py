@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.lake import UNITY, Lake, LakeTable
-from tests.owned import FEATURE, OWNER, PROTOCOL, WRITER_FEATURES, Owned
+from tests.owned import CONF, FEATURE, OWNER, PROTOCOL, WRITER_FEATURES, Owned
 from tests.servers import PUBLISHING, ServerProcess
 from tests.test_ownership import TIDEGATE, Plain, adopt, allow, promises, started
 from tests.waiting import wait_until
@@ -102,6 +102,16 @@ def test_a_client_that_loses_its_version_has_changed_nothing(owned: Owned) -> No
     assert owned.taken_over(2).latest() == 3, "the next attempt succeeds"
 
 
+def test_a_registration_keeps_an_adoption_off_until_its_version_is_somebody_elses(owned: Owned, unique: str) -> None:
+    assert owned.register(1).status_code == 200
+    assert "registered with its commit owner" in message(adopt(owned.http, owned.plain, unique))
+    assert owned.plain.append(2)
+    done = adopt(owned.http, owned.plain, unique)
+    assert (done.status_code, done.json()["version"]) == (200, 3), done.text
+    left = [one for one in promises(owned.http, "own", "adopt") if one["location"] == owned.plain.location]
+    assert left == [], "nobody had to ask about it before"
+
+
 def test_of_two_clients_that_take_a_table_over_both_get_the_same_id(owned: Owned) -> None:
     first, second = owned.register(1), owned.register(1)
     assert first.json() == second.json()
@@ -163,6 +173,18 @@ def test_bad_commits_change_nothing(owned: Owned) -> None:
     ):
         refused = owned.commit(3, {"metaData": {**metadata, "configuration": configuration}})
         assert says in message(refused)
+    for conf, says in (
+        ('{"endpoint": "http://x", "token": "hidden"}', "token"),
+        ('{"endpoint": "http://ada:hidden@x"}', "user or password"),
+        ('{"endpoint": 1}', "endpoint"),
+        ("[]", "endpoint"),
+        ("{", "endpoint"),
+    ):
+        refused = owned.commit(
+            3, {"metaData": {**metadata, "configuration": {**metadata["configuration"], CONF: conf}}}
+        )
+        assert says in message(refused), conf
+        assert "hidden" not in refused.text
     managed = {**PROTOCOL, "readerFeatures": ["catalogManaged"], "writerFeatures": [*WRITER_FEATURES, "catalogManaged"]}
     assert "catalogManaged" in message(owned.commit(3, {"protocol": managed}))
     assert "is 0 or higher" in message(owned.commits(start_version=-1)).replace("are 0", "is 0")
@@ -183,6 +205,13 @@ def test_places_that_nobody_allowed_and_tables_that_others_own_are_refused(
     managed = Lake(http).new_table(unique)
     refused = http.post(f"{TIDEGATE}/owned-tables", json={"location": managed.location, "version": 0})
     assert "belongs to a catalog" in message(refused)
+    managed_commit = {**PROTOCOL, "writerFeatures": ["inCommitTimestamp", "managedCommit"]}
+    older = Plain(tmp_path / "older", managed_commit, {"delta.managedCommit.commitOwner": "theirs"}).create()
+    assert "managedCommit" in message(Owned(http, older).register(1)), "as the text of the RFC spells it"
+    for property in (OWNER, "delta.managedCommit.commitOwner"):
+        half = Plain(tmp_path / property, configuration={property: "theirs"}).create()
+        for refused in (Owned(http, half).register(1), adopt(http, half, f"{unique}_half")):
+            assert f"has the property {property}, but not the feature" in message(refused)
     with_owner = Plain(tmp_path / "theirs", protocol=PROTOCOL, configuration={OWNER: "dynamodb"}).create()
     assert "called dynamodb" in message(Owned(http, with_owner).register(1))
 

@@ -13,7 +13,9 @@ import pytest
 
 from tests.conftest import DATABASES
 from tests.lake import LakeTable, add_commit, file_name
+from tests.owned import Owned
 from tests.servers import ServerProcess
+from tests.test_ownership import Plain, allow
 from tests.waiting import wait_until
 
 DAY_MS = 86_400_000
@@ -124,6 +126,31 @@ def test_a_table_that_wants_its_history_keeps_it(table: LakeTable) -> None:
     before = listed(table)
     wait_for_the_next_round(table)
     assert listed(table) == before
+
+
+def test_of_a_table_with_a_commit_owner_only_the_published_part_is_cleaned(
+    cleaner: ServerProcess, tmp_path: Path
+) -> None:
+    with cleaner.http() as http:
+        allow(http, tmp_path)
+        owned = Owned(http, Plain(tmp_path / "t").create()).taken_over()
+        loser = owned.stage(4)
+        for version in (3, 4, 5):
+            assert owned.commit(version).status_code == 200
+        assert owned.publish(3).status_code == 200
+        staged = owned.plain.log / "_staged_commits"
+        waiting = {owned.staged[version]["file_name"] for version in (4, 5)} | {owned.stage(6)["file_name"]}
+        write_checkpoint = owned.plain.log / f"{4:020}.checkpoint.parquet"
+        write_checkpoint.write_text("of a version that no reader of files has seen")
+        for file in [*staged.iterdir(), *owned.plain.log.glob("*.json"), write_checkpoint]:
+            age(file, LONG_AGO_DAYS)
+        wait_until(lambda: not (staged / loser["file_name"]).exists(), "the log is cleaned")
+        wait_until(
+            lambda: {file.name for file in staged.iterdir()} == waiting, "what is published needs no staged file"
+        )
+        assert owned.plain.versions() == [0, 1, 2, 3], "it is no checkpoint to clean by"
+        assert owned.publish(5).status_code == 200
+        assert [owned.published(version) == owned.content(version) for version in (4, 5)] == [True, True]
 
 
 def test_sidecars_stay_as_long_as_a_checkpoint_refers_to_them(table: LakeTable) -> None:

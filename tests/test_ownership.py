@@ -226,6 +226,7 @@ def test_in_commit_timestamps_that_are_on_stay_as_they_are(lake: Lake, http: htt
     [
         ("catalogManaged", "belongs to a catalog already"),
         ("coordinatedCommits-preview", "has a commit owner"),
+        ("managedCommit", "has a commit owner"),
         ("somethingNew", "does not know"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,16 +20,18 @@ from tests.test_drop_commands import run
 from tests.test_ownership import TIDEGATE, Plain, adopt, adopted, allow, is_ours, promises, release, started
 from tests.waiting import wait_until
 from tidegate.compose import build_server, prepare
-from tidegate.domain.errors import Unavailable
-from tidegate.domain.names import TableName, Version
-from tidegate.domain.ownership import Promise, plan_adoption
-from tidegate.domain.ports import DeltaLogs
+from tidegate.domain.errors import InvalidRequest, TooManyRequests, Unavailable
+from tidegate.domain.names import SchemaName, TableId, TableName, Version
+from tidegate.domain.ownership import Change, Kept, OwnershipCommit, Promise, plan_adoption
+from tidegate.domain.ports import DeltaLogs, UnitOfWork
 from tidegate.domain.privileges import Principal
 from tidegate.services.adopt_table import ATTEMPTS_MAX, adopt_table
 from tidegate.services.adoptable_locations import allow_adoption, list_promises
 from tidegate.services.environment import Environment
 from tidegate.services.first_start import first_start
-from tidegate.services.keep_promises import keep_promises
+from tidegate.services.keep_promises import keep_promises, overdue
+from tidegate.services.own_table import WAITING_MAX, register_owned
+from tidegate.services.storage_doctor import examine_storage
 from tidegate.settings import Settings
 
 ADMIN = Principal("admin")
@@ -181,7 +184,7 @@ class Hurried:
 
     async def put_if_absent(self, location: str, version: Version, content: bytes) -> bool:
         done = self._before(version)
-        if done is not None:
+        if inspect.isawaitable(done):
             await done
         return await self._logs.put_if_absent(location, version, content)
 
@@ -189,16 +192,25 @@ class Hurried:
 async def adopt_while(
     database_url: str, tmp_path: Path, plain: Plain, before: Callable[[Environment, Version], Any]
 ) -> tuple[Environment, list[Promise]]:
+    env = await environment(database_url, tmp_path)
+    with pytest.raises(Unavailable, match="so fast"):
+        await adopt_hurried(env, plain, lambda version: before(env, version))
+    return env, list(await list_promises(env, ADMIN))
+
+
+async def environment(database_url: str, tmp_path: Path) -> Environment:
     settings = Settings(home=tmp_path / "home", database=database_url)
     prepare(settings)
     env = build_server(settings).env
     env.database.start()  # type: ignore[attr-defined]
     await first_start(env, owner=ADMIN.name)
     await allow_adoption(env, ADMIN, f"file://{tmp_path}/lake")
-    hurried = replace(env, delta_logs=cast("DeltaLogs", Hurried(env.delta_logs, lambda version: before(env, version))))
-    with pytest.raises(Unavailable, match="so fast"):
-        await adopt_table(hurried, ADMIN, plain.location, TableName("main", "default", "t"))
-    return env, list(await list_promises(env, ADMIN))
+    return env
+
+
+async def adopt_hurried(env: Environment, plain: Plain, before: Callable[[Version], Any]) -> None:
+    hurried = replace(env, delta_logs=cast("DeltaLogs", Hurried(env.delta_logs, before)))
+    await adopt_table(hurried, ADMIN, plain.location, TableName("main", "default", "t"))
 
 
 def test_an_adoption_that_never_gets_a_version_ends_and_changes_nothing(database_url: str, tmp_path: Path) -> None:
@@ -237,6 +249,69 @@ def test_who_gives_up_an_adoption_does_not_end_what_somebody_else_goes_on_with(
         assert is_ours(plain)
         assert await list_promises(env, ADMIN) == []
         env.database.stop()  # type: ignore[attr-defined]
+
+    asyncio.run(check())
+
+
+async def adopted_by_rivals(env: Environment, waiting: int, plain: Plain) -> None:
+    """A promise of an adoption that nobody has kept, younger than many of registrations that no client will keep."""
+    place, now = plain.location, env.clock()
+
+    def promised(uow: UnitOfWork) -> None:
+        for number in range(waiting):
+            name, id = TableName("main", "default", f"w{number}"), TableId(env.new_id())
+            at, version = f"{place}_{number}", Version(0)
+            uow.ownership.promise(Promise(id, Change.OWN, name, at, None, Kept.NOTHING, now - 9000, "ada", version))
+        id = TableId(env.new_id())
+        name = TableName("main", "default", "t")
+        uow.ownership.promise(Promise(id, Change.ADOPT, name, place, commit(id), Kept.NOTHING, now, ADMIN.name))
+
+    found = await env.found_tables.find(place)
+
+    def commit(id: TableId) -> OwnershipCommit:
+        return plan_adoption(found, table_id=id, txn_id="x", now=now)
+
+    await env.database.write(promised)
+
+
+def test_registrations_that_wait_for_ever_hold_nothing_up(database_url: str, tmp_path: Path) -> None:
+    plain = Plain(tmp_path / "lake" / "t").create()
+
+    async def check() -> None:
+        env = await environment(database_url, tmp_path)
+        await adopted_by_rivals(env, WAITING_MAX, plain)
+        await keep_promises(env, grace_ms=0)
+        assert is_ours(plain)
+        left = await overdue(env, grace_ms=0)
+        assert {promise.change for promise in left} == {Change.OWN}, "they wait on"
+        assert len(left) == WAITING_MAX
+        with pytest.raises(TooManyRequests, match="wait for clients"):
+            await register_owned(
+                env, ADMIN, f"{plain.location}_new", SchemaName("main", "default"), version=Version(-1)
+            )
+        told = [finding for finding in await examine_storage(env, ADMIN, grace_ms=0) if not finding.fixable]
+        assert len(told) == WAITING_MAX
+        assert "Any commit to it ends that" in told[0].message
+        env.database.stop()  # type: ignore[attr-defined]
+
+    asyncio.run(check())
+
+
+def test_who_was_first_may_have_made_it_a_table_that_cannot_be_ours(database_url: str, tmp_path: Path) -> None:
+    """What is checked before an adoption begins is checked again after a lost version."""
+    plain = Plain(tmp_path / "lake" / "t").create()
+    metadata = plain.actions(0)["metaData"]
+
+    async def check() -> None:
+        with pytest.raises(InvalidRequest, match="Partition column"):
+            await adopt_hurried(
+                await environment(database_url, tmp_path),
+                plain,
+                lambda version: plain.put(
+                    version, {"commitInfo": {}}, {"metaData": {**metadata, "partitionColumns": ["x"]}}
+                ),
+            )
+        assert plain.versions() == [0, 1, 2]
 
     asyncio.run(check())
 

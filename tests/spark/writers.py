@@ -138,6 +138,12 @@ class WriterProcess:
         self._process.stdin.write(json.dumps({"sql": statement}) + "\n")
         self._process.stdin.flush()
 
+    def finish(self, times: int) -> None:
+        """So many statements that were begun have succeeded."""
+        for _ in range(times):
+            answer = self._answer()
+            assert "rows" in answer, answer
+
     def kill(self) -> None:
         """With its Java, in the middle of whatever they do."""
         os.killpg(self._process.pid, signal.SIGKILL)

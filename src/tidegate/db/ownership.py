@@ -60,9 +60,17 @@ class SqlOwnership:
         row = self._connection.execute(_SELECT.where(below).limit(1)).first()
         return None if row is None else _promise(row)
 
-    def all(self, *, limit: int) -> Sequence[Promise]:
-        rows = self._connection.execute(_SELECT.order_by(ownership_promises.c.begun_at).limit(limit))
-        return [_promise(row) for row in rows]
+    def all(self, *, limit: int, after: Promise | None = None) -> Sequence[Promise]:
+        begun, id = ownership_promises.c.begun_at, ownership_promises.c.table_id
+        query = _SELECT.order_by(begun, id).limit(limit)
+        if after is not None:
+            same = sa.and_(begun == after.begun_at, id > after.table_id)
+            query = query.where(sa.or_(begun > after.begun_at, same))
+        return [_promise(row) for row in self._connection.execute(query)]
+
+    def count(self, change: Change) -> int:
+        counted = sa.select(sa.func.count()).where(ownership_promises.c.change == change.value)
+        return self._connection.scalars(counted).one()
 
     def plan(self, promise: Promise, commit: OwnershipCommit) -> bool:
         change = ownership_promises.update().where(*_still(promise)).values(**_planned(commit))

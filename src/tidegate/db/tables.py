@@ -35,6 +35,9 @@ from tidegate.domain.rights import SHOWN_BY, Names
 from tidegate.domain.row_ids import RowMark
 from tidegate.domain.tables import Table, TableType
 
+IDS_AT_ONCE = 1000
+"""In one statement."""
+
 _LIVE = tables.c.dropped_at.is_(None)
 LIVE_TABLES = (
     sa.select(tables, table_metadata.c.document, schemas.c.name.label("schema"), catalogs.c.name.label("catalog"))
@@ -157,12 +160,25 @@ class SqlTables:
         self._connection.execute(_CHANGE_METADATA, changed)
 
     def find_owned(self, ids: Sequence[TableId]) -> TableId | None:
-        owned = sa.select(tables.c.id).where(tables.c.id.in_(ids), tables.c.type == TableType.OWNED.value).limit(1)
-        return self._connection.scalars(owned).first()
+        # A schema may have more tables than a statement may have parameters.
+        for start in range(0, len(ids), IDS_AT_ONCE):
+            among = tables.c.id.in_(ids[start : start + IDS_AT_ONCE])
+            query = sa.select(tables.c.id).where(among, tables.c.type == TableType.OWNED.value).limit(1)
+            owned = self._connection.scalars(query).first()
+            if owned is not None:
+                return owned
+        return None
 
     def forget(self, id: TableId) -> None:
         self._connection.execute(grants.delete().where(grants.c.securable_id == id))
         self._connection.execute(tables.delete().where(tables.c.id == id))
+
+    def succeed(self, id: TableId, table: Table, schema: Schema) -> None:
+        guarded = self._connection.scalar(sa.select(tables.c.guarded).where(tables.c.id == id))
+        self._connection.execute(tables.delete().where(tables.c.id == id))
+        self.add(table, schema)
+        self._connection.execute(tables.update().where(tables.c.id == table.id).values(guarded=guarded or 0))
+        self._connection.execute(grants.update().where(grants.c.securable_id == id).values(securable_id=table.id))
 
     def move(self, table: Table, to: TableName, schema: Schema) -> None:
         place = {"schema_id": schema.id, "name": to.table, "state": new_state()}

@@ -28,6 +28,7 @@ OWNER_CONF_PROPERTY: Final = "delta.coordinatedCommits.commitCoordinatorConf-pre
 TABLE_CONF_PROPERTY: Final = "delta.coordinatedCommits.tableConf-preview"
 OWNER_PROPERTIES: Final = frozenset({OWNER_PROPERTY, OWNER_CONF_PROPERTY, TABLE_CONF_PROPERTY})
 TABLE_ID_KEY: Final = "tableId"
+ENDPOINT_KEY: Final = "endpoint"
 _TIMESTAMPS: Final = ("inCommitTimestamp", "delta.enableInCommitTimestamps")
 
 
@@ -54,6 +55,26 @@ def check_owned_contract(
     if feature not in protocol.writer_features or properties.get(property) != "true":
         raise InvalidRequest(f"A table with a commit owner needs the feature {feature} and {property}=true. Keep them.")
     check_domain_features(protocol, domains)
+
+
+def check_conf(properties: Mapping[str, str]) -> None:
+    """That the conf says where the owner is and nothing else: whoever can read the log can read it."""
+    try:
+        conf = json.loads(properties.get(OWNER_CONF_PROPERTY, "{}"))
+    except ValueError:
+        conf = None
+    endpoint = cast("dict[str, Any]", conf).get(ENDPOINT_KEY) if isinstance(conf, dict) else None
+    if not isinstance(endpoint, str):
+        raise InvalidRequest(
+            f'{OWNER_CONF_PROPERTY} is a JSON object with the {ENDPOINT_KEY}: {{"{ENDPOINT_KEY}": "http://host:port"}}.'
+        )
+    if others := cast("dict[str, Any]", conf).keys() - {ENDPOINT_KEY}:
+        raise InvalidRequest(
+            f"{OWNER_CONF_PROPERTY} holds {min(others)[:100]!r}. Whoever reads the log reads that: leave nothing but "
+            f"the {ENDPOINT_KEY} there, and give secrets to those who need them."
+        )
+    if "@" in endpoint:
+        raise InvalidRequest(f"The {ENDPOINT_KEY} in {OWNER_CONF_PROPERTY} holds a user or password. Take them out.")
 
 
 def gives_back(properties: Mapping[str, str]) -> bool:

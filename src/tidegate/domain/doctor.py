@@ -15,7 +15,7 @@ from tidegate.domain.commits import Commit, published_name
 from tidegate.domain.frozen import frozen
 from tidegate.domain.json_values import same_json
 from tidegate.domain.names import Version
-from tidegate.domain.ownership import Promise
+from tidegate.domain.ownership import Change, Promise
 from tidegate.domain.protocol import ROW_TRACKING_DOMAIN, Protocol
 from tidegate.domain.publishing import Obstacle
 from tidegate.domain.table_actions import SHOWN_DOMAINS, LogMetadata
@@ -116,6 +116,15 @@ def orphaned(location: str, *, empty: bool) -> Finding:
 
 
 def unfinished(promise: Promise) -> Finding:
+    if promise.change is Change.OWN:
+        return Finding(
+            Problem.PROMISE,
+            promise.location,
+            f"A client wanted to make the catalog the commit owner of the table at {promise.location}, with version "
+            f"{promise.version}, and has not done so. Any commit to it ends that; until then {promise.name.parent} "
+            "stays.",
+            fixable=False,
+        )
     return Finding(
         Problem.PROMISE,
         promise.location,

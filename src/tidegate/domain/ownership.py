@@ -32,6 +32,7 @@ MANAGED_FEATURE: Final = "catalogManaged"
 ENGINE: Final = "Tidegate"
 COORDINATORS: Final = frozenset({"coordinatedCommits-preview", "managedCommit", "managedCommits-dev"})
 """The older feature: a commit owner decides."""
+OWNER_NAMES: Final = OWNER_PROPERTIES | {"delta.managedCommit.commitOwner", "delta.managedCommit.commitOwnerConf"}
 
 KNOWN_FEATURES: Final = frozenset(
     {
@@ -207,6 +208,11 @@ def check_adoptable(found: FoundTable) -> None:
         raise InvalidRequest(
             f"{found.location} has a commit owner{_named(name)}: version {found.version} has the feature {min(owned)}. "
             f"Take it from its owner first, with ALTER TABLE ... DROP FEATURE '{min(owned)}'."
+        )
+    if half := OWNER_NAMES & _configuration(found).keys():
+        raise InvalidRequest(
+            f"{found.location} has the property {min(half)}, but not the feature of tables with a commit owner: who "
+            "reads its log cannot tell who decides on it. Unset that property first."
         )
     if unknown := features - KNOWN_FEATURES:
         raise InvalidRequest(

@@ -21,7 +21,7 @@ from tidegate.domain.lifecycle_ports import DroppedTables, Removals
 from tidegate.domain.metrics import KeptReport
 from tidegate.domain.names import SchemaName, TableId, TableName, Version
 from tidegate.domain.namespaces import Catalog, Schema
-from tidegate.domain.ownership import AdoptableLocation, FoundTable, OwnershipCommit, Promise
+from tidegate.domain.ownership import AdoptableLocation, Change, FoundTable, OwnershipCommit, Promise
 from tidegate.domain.privileges import Principal
 from tidegate.domain.publishing import Alarm, Backlog, Behind, Look, Obstacle, Publication, PublishedFile
 from tidegate.domain.ratification import Decision, Proposal
@@ -102,6 +102,10 @@ class Tables(Protocol):
 
     def forget(self, id: TableId) -> None:
         """Its rows, and the grants on it; its files and its events stay."""
+        ...
+
+    def succeed(self, id: TableId, table: Table, schema: Schema) -> None:
+        """Adds the table in place of the one of this id, which is locked: its grants and its guard pass on to it."""
         ...
 
     def move(self, table: Table, to: TableName, schema: Schema) -> None:
@@ -210,9 +214,11 @@ class Ownership(Protocol):
         """Of a table in a schema, or in a catalog."""
         ...
 
-    def all(self, *, limit: int) -> Sequence[Promise]:
-        """The oldest first."""
+    def all(self, *, limit: int, after: Promise | None = None) -> Sequence[Promise]:
+        """The oldest first; those that come after this one."""
         ...
+
+    def count(self, change: Change) -> int: ...
 
     def plan(self, promise: Promise, commit: OwnershipCommit) -> bool:
         """Gives the promise another commit. False, and nothing has changed, if somebody else did so meanwhile."""

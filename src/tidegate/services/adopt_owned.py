@@ -27,6 +27,7 @@ from tidegate.domain.tables import Table, TableType, check_metadata
 from tidegate.services.authorized_table import authorize_by_id
 from tidegate.services.environment import Environment
 from tidegate.services.publish_whole import published_whole
+from tidegate.services.release_table import check_policy
 from tidegate.steps import reached
 
 
@@ -46,6 +47,7 @@ async def adopt_owned(
 ) -> Adoption | Promise:
     """What was promised; with `dry_run` what would be."""
     await authorize_by_id(env, caller, Operation.MANAGE_TABLE, table.name, table.id)
+    await env.database.read(lambda uow: _check_leaving(uow, table.name, name))
     if dry_run:
         commit = await _planned_commit(env, table.id)
         return Adoption(name, table.id, table.location, commit.version, commit.content)
@@ -131,10 +133,17 @@ def _promise(uow: UnitOfWork, promise: Promise) -> None:
     table = uow.tables.lock([promise.table_id]).get(promise.table_id)
     if table is None or table.type is not TableType.OWNED:
         raise InvalidRequest(f"{promise.location} has changed its owner meanwhile. Look at it anew.")
+    _check_leaving(uow, table.name, promise.name)
     if promise.name != table.name and uow.tables.exists(promise.name):
         raise TableAlreadyExists(promise.name)
     uow.ownership.promise(promise)
     uow.tables.change(replace(table, releasing=Version(table.latest + 1)))
+
+
+def _check_leaving(uow: UnitOfWork, name: TableName, to: TableName) -> None:
+    """A catalog that keeps its tables does not lose one to another catalog, which may let it go."""
+    if to.catalog != name.catalog:
+        check_policy(uow, name)
 
 
 async def _planned_commit(env: Environment, id: TableId) -> OwnershipCommit:

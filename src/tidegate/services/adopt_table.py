@@ -46,6 +46,7 @@ from tidegate.services.adopt_owned import (
 from tidegate.services.adoptable_locations import check_adoptable_place
 from tidegate.services.create_table import Creation, add_managed, create_table
 from tidegate.services.environment import Environment
+from tidegate.services.own_table import keep_registration
 from tidegate.services.places import check_free
 from tidegate.steps import reached
 from tidegate.telemetry.current import note
@@ -72,6 +73,8 @@ async def adopt_table(
     tell = allowed.names is None
     place = normalize_location(location)
 
+    await _end_registration(env, place)
+
     def look(uow: UnitOfWork) -> Promise | Table | None:
         return _look(uow, env, place, name, external=external, by=None if tell else caller.name)
 
@@ -89,6 +92,13 @@ async def adopt_table(
             raise
         return await _go_on(env, caller, known, name, dry_run=dry_run, tell=tell)
     return begun if isinstance(begun, Adoption) else await keep_adoption(env, begun)
+
+
+async def _end_registration(env: Environment, place: str) -> None:
+    """One whose client has put its commit, or has lost its version, is not in the way for any longer."""
+    promise = await env.database.read(lambda uow: uow.ownership.find(place))
+    if promise is not None:
+        await keep_registration(env, promise)
 
 
 async def keep_adoption(env: Environment, promise: Promise) -> Adoption:
@@ -206,6 +216,8 @@ async def _plan_anew(env: Environment, promise: Promise) -> Promise | Adoption:
         # Ours already: somebody else who keeps this promise has planned it anew and put it.
         if not is_commit_of(found, promise.table_id):
             commit = plan_adoption(found, table_id=promise.table_id, txn_id=env.new_id(), now=env.clock())
+            # Who was first may have made it a table that cannot be a managed one.
+            check_metadata(_table(promise, commit, now=env.clock()), LEAST_CONTRACT)
             await env.database.write(lambda uow: uow.ownership.plan(promise, commit))
             reached("adopt.planned_anew")
     except InvalidRequest:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from tidegate.domain.commit_owner import gives_back
+from tidegate.domain.admission import admit_staged, check_admission, must_look
+from tidegate.domain.commit_owner import OWNER_CONF_PROPERTY, check_conf, gives_back
 from tidegate.domain.commits import Commit, check_commit
 from tidegate.domain.desired_metadata import metadata_actions
 from tidegate.domain.errors import InvalidRequest, NoSuchTable
@@ -28,6 +29,7 @@ from tidegate.domain.requirements import AssertTableId
 from tidegate.domain.table_actions import check_storable, parse_table_actions
 from tidegate.domain.tables import Table, TableMetadata, TableType, check_metadata
 from tidegate.domain.updates import Action, AddCommit, MetadataAction, apply_metadata
+from tidegate.services.authorized_table import authorize_by_id
 from tidegate.services.environment import Environment
 from tidegate.services.own_table import owned_table
 from tidegate.services.publish_whole import published_whole
@@ -88,6 +90,11 @@ async def _commit(env: Environment, caller: Principal, table: Table, commit: Com
     # It may speak of very many files: not on the thread that answers everybody.
     changes, after = await asyncio.to_thread(_read, content, commit, table.metadata)
     if gives_back(after.properties):
+        # As every release does: who may change a table may not therefore take it from its catalog.
+        await authorize_by_id(env, caller, Operation.MANAGE_TABLE, table.name, table.id)
+        if must_look(table):
+            seen = await asyncio.to_thread(admit_staged, content, commit)
+            check_admission(seen, changes, before=table.metadata, after=after)
         return await _give_back(env, caller, table, commit, content, after)
     actions: list[Action] = [AddCommit(commit, None), *changes]
     done = await update_table(env, caller, table.name, requirements=[AssertTableId(table.id)], actions=actions)
@@ -100,12 +107,19 @@ def _read(content: bytes, commit: Commit, before: TableMetadata) -> tuple[list[M
     check_storable(said, what="the staged commit")
     changes = metadata_actions(before, None, said)
     after = apply_metadata(before, changes, in_log=True)
+    if not gives_back(after.properties) and _conf(after) != _conf(before):
+        # Only then: a table whose conf was wrong from the beginning can still be changed, and given back.
+        check_conf(after.properties)
     if len(content) != commit.file_size:
         raise InvalidRequest(f"The staged file {commit.file_name} has {len(content)} bytes, not {commit.file_size}.")
     stamped = None if said.commit_info is None else said.commit_info.get("inCommitTimestamp")
     if stamped != commit.timestamp:
         raise InvalidRequest(f"The inCommitTimestamp in the staged commit is {stamped}, not {commit.timestamp}.")
     return changes, after
+
+
+def _conf(metadata: TableMetadata) -> str | None:
+    return metadata.properties.get(OWNER_CONF_PROPERTY)
 
 
 async def _give_back(

@@ -15,8 +15,8 @@ from tidegate.services.environment import Environment
 from tidegate.services.own_table import keep_registration
 from tidegate.services.release_table import keep_release
 
-PROMISES_MAX = 100
-"""At once; the oldest first."""
+PAGE = 100
+"""Read at once; the oldest first."""
 GRACE_MS = 30_000
 """Who made a promise is left in peace for so long."""
 
@@ -29,7 +29,14 @@ async def keep_promises(env: Environment, *, grace_ms: int = GRACE_MS) -> None:
 
 
 async def overdue(env: Environment, *, grace_ms: int = GRACE_MS) -> list[Promise]:
-    promises = await env.database.read(lambda uow: uow.ownership.all(limit=PROMISES_MAX))
+    """All of them: old ones may wait for ever for clients that died, and are not to stand before newer ones."""
+    promises = list[Promise]()
+    while True:
+        last = promises[-1] if promises else None
+        page = await env.database.read(lambda uow, last=last: uow.ownership.all(limit=PAGE, after=last))
+        promises += page
+        if len(page) < PAGE:
+            break
     now = env.clock()
     # A moment in the future was noted by a clock that was wrong.
     return [promise for promise in promises if not 0 <= now - promise.begun_at < grace_ms]
@@ -48,6 +55,9 @@ async def keep_promise(env: Environment, promise: Promise) -> None:
                     return  # its client has put nothing yet
         log.info("the promise to %s %s is kept", promise.change.value, promise.name)
     except InvalidRequest as error:
+        if promise.change is Change.OWN:
+            log.warning("the promise to own %s waits: %s", promise.name, error.message)
+            return
         log.warning("the promise to %s %s has ended: %s", promise.change.value, promise.name, error.message)
     except TidegateError as error:
         log.warning("the promise to %s %s waits: %s", promise.change.value, promise.name, error.message)

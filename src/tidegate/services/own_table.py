@@ -14,7 +14,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from tidegate.domain.errors import InvalidRequest, NoSuchTable
+from tidegate.domain.errors import (
+    InvalidRequest,
+    NoSuchCatalog,
+    NoSuchSchema,
+    NoSuchTable,
+    PermissionDenied,
+    TooManyRequests,
+)
 from tidegate.domain.events import EventKind, table_event
 from tidegate.domain.locations import normalize_location
 from tidegate.domain.names import NAME_LENGTH_MAX, SchemaName, TableId, TableName, Version, parse_table_id
@@ -37,6 +44,8 @@ from tidegate.services.places import check_free
 from tidegate.steps import reached
 
 VERSION_MAX = 2**63 - 2
+WAITING_MAX = 500
+"""Tables that the catalog has agreed to own, and that no client has made its own yet."""
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -58,8 +67,20 @@ async def register_owned(
     promise = await env.database.write(
         lambda uow: _promise(uow, env, caller, place, schema, awaited=awaited, tell=tell)
     )
+    if table is None and promise.begun_by != caller.name:
+        await _check_may_join(env, caller, promise)
     reached("own.promised")
     return promise
+
+
+async def _check_may_join(env: Environment, caller: Principal, promise: Promise) -> None:
+    """Who takes a table over that somebody else takes over already gets it where that one has it listed."""
+    try:
+        await env.authorize(caller, Operation.CREATE_TABLE, promise.name.parent)
+    except (PermissionDenied, NoSuchSchema, NoSuchCatalog):
+        raise InvalidRequest(
+            f"{promise.location} is at, above or below the place of something else. Tables may not overlap."
+        ) from None
 
 
 async def keep_registration(env: Environment, promise: Promise) -> bool:
@@ -143,11 +164,15 @@ def _promise(
     if table is not None and table.type is not TableType.EXTERNAL:
         raise InvalidRequest(f"The catalog decides on {place} already, as {table.name}. Look at the table anew.")
     check_adoptable_place(uow, env, place)
+    _check_waiting(uow)
     if table is None:
         check_free(uow, place, tell=tell)
-        # Locked, so that neither goes or is renamed without seeing the promise.
-        uow.catalogs.lock(schema.catalog)
-        uow.schemas.lock(schema)
+    # Locked, so that neither goes or is renamed without seeing the promise.
+    parent = schema if table is None else table.name.parent
+    uow.catalogs.lock(parent.catalog)
+    uow.schemas.lock(parent)
+    if table is not None:
+        table = _still_external(uow, table)
     # What was decided here before it was given back is another table's history: there are versions in between.
     again = table is not None and bool(uow.tables.history(table.id, before=None, limit=1))
     id = TableId(env.new_id()) if table is None or again else table.id
@@ -155,6 +180,21 @@ def _promise(
     promise = Promise(id, Change.OWN, name, place, None, Kept.NOTHING, env.clock(), caller.name, awaited)
     uow.ownership.promise(promise)
     return promise
+
+
+def _check_waiting(uow: UnitOfWork) -> None:
+    if uow.ownership.count(Change.OWN) >= WAITING_MAX:
+        raise TooManyRequests(
+            f"{WAITING_MAX} tables wait for clients that wanted to make the catalog their commit owner. Commit to some "
+            "of them, which ends that; tidegate doctor names them."
+        )
+
+
+def _still_external(uow: UnitOfWork, table: Table) -> Table:
+    locked = uow.tables.lock([table.id]).get(table.id)
+    if locked is None or locked.name != table.name or locked.type is not TableType.EXTERNAL:
+        raise InvalidRequest(f"{table.name} has changed meanwhile. Look at the table anew.")
+    return locked
 
 
 def _check_same(known: Promise, awaited: Version) -> None:
@@ -179,23 +219,27 @@ def _register(uow: UnitOfWork, env: Environment, promise: Promise, found: FoundT
     """Does nothing where it was done before."""
     if not uow.ownership.strike_out(promise):
         return
-    known = uow.tables.lock([promise.table_id]).get(promise.table_id)
-    table = _table(promise, found, now=env.clock(), before=known)
-    if known is None:
-        schema = uow.schemas.get(table.name.parent)
-        _, given_back = _look(uow, promise.location)
-        if given_back is not None:
-            uow.tables.forget(given_back.id)
+    _, known = _look(uow, promise.location)
+    before = None if known is None else uow.tables.lock([known.id]).get(known.id)
+    table = _table(promise, found, now=env.clock(), before=before)
+    schema = uow.schemas.get(table.name.parent)
+    if before is None:
         if uow.tables.exists(table.name):
             table = replace(table, name=_name(uow, schema.name, table.location, table.id))
         uow.tables.add(table, schema)
-    else:
+    elif before.id == table.id:
         uow.tables.change(table)
+    else:
+        uow.tables.succeed(before.id, table, schema)
     event = table_event(EventKind.CREATED, table, at=table.updated_at, by=promise.begun_by)
     uow.events.add([replace(event, data={"type": table.type.value, "adopted": True})])
 
 
 def _table(promise: Promise, found: FoundTable, *, now: int, before: Table | None) -> Table:
+    """`before` is the external table that it was known as."""
+    metadata = found_metadata(found)
+    if before is not None:
+        metadata = replace(metadata, catalog_properties=before.metadata.catalog_properties)
     return Table(
         id=promise.table_id,
         name=promise.name if before is None else before.name,
@@ -207,7 +251,7 @@ def _table(promise: Promise, found: FoundTable, *, now: int, before: Table | Non
         created_by=promise.begun_by if before is None else before.created_by,
         updated_at=now,
         updated_by=promise.begun_by,
-        metadata=found_metadata(found),
+        metadata=metadata,
         revision=1 if before is None else before.revision + 1,
         metadata_version=found.version,
         metadata_timestamp=found.timestamp,

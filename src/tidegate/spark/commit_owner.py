@@ -56,6 +56,8 @@ def commit_owner(
     takes over. Two jars that Delta needs for this, and for nothing else, are fetched at the first time.
     """
     wanted = connection(uri=uri, token=token, catalogs=[schema.partition(".")[0] or "main"])
+    if not wanted.token:
+        raise ValueError("A commit owner takes a token: pass token=..., or unset TIDEGATE_CLIENT_ID and its secret.")
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
         raise CommitOwnerUnavailable(

@@ -33,6 +33,7 @@ import org.apache.hadoop.fs.Path;
  */
 final class OwnerClient implements CommitCoordinatorClient {
   private static final String TABLE_ID = "tableId";
+  private static final String CONF_PROPERTY = "delta.coordinatedCommits.commitCoordinatorConf-preview";
 
   private final String endpoint;
   private final OwnerRest rest;
@@ -45,6 +46,7 @@ final class OwnerClient implements CommitCoordinatorClient {
   @Override
   public Map<String, String> registerTable(Path logPath, Optional<TableIdentifier> name, long currentVersion,
       AbstractMetadata metadata, AbstractProtocol protocol) {
+    checkConf(metadata.getConfiguration().get(CONF_PROPERTY));
     ObjectNode body = OwnerRest.JSON.createObjectNode();
     body.put("location", location(logPath)).put("version", currentVersion);
     body.put("schema", CommitOwner.connection(endpoint).schema());
@@ -105,6 +107,21 @@ final class OwnerClient implements CommitCoordinatorClient {
   @Override
   public boolean semanticEquals(CommitCoordinatorClient other) {
     return other instanceof OwnerClient client && client.endpoint.equals(endpoint);
+  }
+
+  /** Before it is in the log, where whoever can read the table can read it, for ever. */
+  private static void checkConf(String conf) {
+    try {
+      OwnerRest.JSON.readTree(conf).fieldNames().forEachRemaining(key -> {
+        if (!key.equals(CommitOwner.ENDPOINT)) {
+          throw new IllegalArgumentException("The conf of the commit owner " + CommitOwner.NAME + " holds " + key
+              + ". Whoever reads the table's log reads that: leave nothing but the " + CommitOwner.ENDPOINT
+              + " there, and give the token to tidegate.spark.commit_owner.");
+        }
+      });
+    } catch (IOException notJson) {
+      throw new IllegalArgumentException("The conf of the commit owner " + CommitOwner.NAME + " is no JSON.", notJson);
+    }
   }
 
   private static Commit commit(Path staged, JsonNode one) {

@@ -24,6 +24,8 @@ final class OwnerRest {
   private static final long PAUSE_MS_FIRST = 100;
   private static final long PAUSE_MS_MAX = 5_000;
   private static final Duration ANSWER_MAX = Duration.ofSeconds(60);
+  /** After that nothing is sent again: a server that says nothing at all is not waited for twenty times. */
+  private static final Duration AGAIN_MAX = Duration.ofSeconds(75);
   private static final HttpClient HTTP = HttpClient.newBuilder()
       .version(HttpClient.Version.HTTP_1_1).connectTimeout(Duration.ofSeconds(10)).build();
 
@@ -81,14 +83,16 @@ final class OwnerRest {
   }
 
   private HttpResponse<String> send(HttpRequest request) {
+    long until = System.nanoTime() + AGAIN_MAX.toNanos();
     for (int attempt = 1; ; attempt++) {
+      boolean last = attempt == ATTEMPTS_MAX;
       try {
         HttpResponse<String> answer = HTTP.send(request, HttpResponse.BodyHandlers.ofString());
-        if (!isPassing(answer.statusCode()) || attempt == ATTEMPTS_MAX) {
+        if (!isPassing(answer.statusCode()) || last || System.nanoTime() > until) {
           return answer;
         }
       } catch (IOException failure) {
-        if (attempt == ATTEMPTS_MAX) {
+        if (last || System.nanoTime() > until) {
           throw new Refused(0, "The commit owner at " + endpoint + " does not answer. A commit that was sent may have "
               + "happened: look at the table before you write again.", -1);
         }
