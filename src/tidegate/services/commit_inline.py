@@ -19,14 +19,13 @@ from tidegate.domain.frozen import frozen
 from tidegate.domain.inline_commits import InlineCommit, encode_content, parse_inline_commit
 from tidegate.domain.names import TableName, Version, parse_table_id
 from tidegate.domain.open_appends import OpenAppend, parse_open_append
-from tidegate.domain.privileges import Operation, Principal
+from tidegate.domain.privileges import Principal
 from tidegate.domain.ratification import Proposal, conflict_of
 from tidegate.domain.requirements import AssertTableId, Requirements, collect_requirements
 from tidegate.domain.row_ids import tracks_rows
 from tidegate.domain.tables import Table
 from tidegate.domain.updates import Action, AddCommit, ReportPublished, check_actions
 from tidegate.services.audit import origin
-from tidegate.services.authorized_table import is_about
 from tidegate.services.environment import Environment
 from tidegate.services.learn_commits import up_to_date
 from tidegate.services.row_marks import find_row_mark
@@ -56,15 +55,13 @@ class Committed:
 
 async def commit_inline(env: Environment, caller: Principal, name: TableName, request: InlineRequest) -> Committed:
     now = env.clock()
-    allowed = await env.authorize(caller, Operation.MODIFY_TABLE, name)
-    content = encode_content(request.content, bytes_max=env.inline_bytes_max)
     needed = collect_requirements([AssertTableId(parse_table_id("table_id", request.table_id))])
+    allowed = await authorize_proposal(env, caller, name, needed)
+    content = encode_content(request.content, bytes_max=env.inline_bytes_max)
     report = None if request.published is None else ReportPublished(request.published)
     if report is not None:
         report.check()
     seen = await verify_report(env, name, needed.table_id, report)
-    if not is_about(allowed, needed.table_id):
-        allowed = await authorize_proposal(env, caller, name, needed)
     proposal = Proposal(
         name=name,
         principal=caller.name,
@@ -76,7 +73,7 @@ async def commit_inline(env: Environment, caller: Principal, name: TableName, re
         changes_metadata=allowed.changes_metadata,
         origin=origin(),
     )
-    check_asserted(allowed, proposal)
+    await check_asserted(env, caller, allowed, proposal)
     if request.version is None:
         if request.metadata_version is None:
             raise InvalidRequest(

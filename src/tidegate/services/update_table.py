@@ -29,6 +29,7 @@ from tidegate.domain.ratification import (
     ToRead,
     conflict_of,
     decide,
+    moved_away,
     table_moved,
 )
 from tidegate.domain.requirements import Requirement, Requirements, collect_requirements
@@ -36,7 +37,7 @@ from tidegate.domain.rights import Allowed
 from tidegate.domain.tables import Table
 from tidegate.domain.updates import Action, ReportPublished, check_actions, find
 from tidegate.services.audit import origin
-from tidegate.services.authorized_table import is_about
+from tidegate.services.authorized_table import is_about, moved_to
 from tidegate.services.environment import Environment
 from tidegate.services.inline_contents import find_obstacle, verified_sha256
 from tidegate.services.look_at_commit import looked_at, looked_at_early
@@ -79,7 +80,7 @@ async def update_table(
         seen=seen,
         content_sha256=None if seen is None else seen.sha256,
     )
-    check_asserted(allowed, proposal)
+    await check_asserted(env, caller, allowed, proposal)
     try:
         decided = await propose(env, proposal)
     except CommitVersionConflict as conflict:
@@ -88,18 +89,23 @@ async def update_table(
 
 
 async def authorize_proposal(env: Environment, caller: Principal, name: TableName, needed: Requirements) -> Allowed:
-    allowed = await env.authorize(caller, Operation.MODIFY_TABLE, name)
-    if is_about(allowed, needed.table_id):
-        return allowed
-    # Another server may have given the name to another table a moment ago.
-    env.access.epoch.advance()
-    return await env.authorize(caller, Operation.MODIFY_TABLE, name)
+    try:
+        allowed = await env.authorize(caller, Operation.MODIFY_TABLE, name)
+        if is_about(allowed, needed.table_id):
+            return allowed
+        # Another server may have given the name to another table a moment ago.
+        env.access.epoch.advance()
+        return await env.authorize(caller, Operation.MODIFY_TABLE, name)
+    except NoSuchTable as missing:
+        now_named = await moved_to(env, caller, needed.table_id)
+        raise missing if now_named is None else moved_away(name, needed.table_id, now_named) from None
 
 
-def check_asserted(allowed: Allowed, proposal: Proposal) -> None:
+async def check_asserted(env: Environment, caller: Principal, allowed: Allowed, proposal: Proposal) -> None:
     """Whether the asserted table exists under another name is not for those to know who may not see it."""
-    if not is_about(allowed, proposal.requirements.table_id):
-        raise table_moved(proposal, now_named=None)
+    asserted = proposal.requirements.table_id
+    if not is_about(allowed, asserted):
+        raise table_moved(proposal, now_named=await moved_to(env, caller, asserted))
 
 
 async def _with_winners(env: Environment, proposal: Proposal, conflict: CommitVersionConflict) -> CommitVersionConflict:
