@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.lake import Lake, LakeTable, error_of
+from tests.lake import UNITY, Lake, LakeTable, error_of
 from tests.servers import ServerProcess
+from tests.test_ownership import Plain, adopt
 from tidegate.cli.main import app
 
 EXTENSIONS = "/api/tidegate/v1"
@@ -91,6 +93,16 @@ def add_to_what_is_published_when_its_staged_file_is_gone(table: LakeTable) -> N
         file.write(b"{}\n")
 
 
+def lose_what_was_ratified(table: LakeTable) -> None:
+    assert table.commit(5).status_code == 200
+    staged(table, 5).unlink()
+
+
+def change_a_byte_of_what_was_ratified(table: LakeTable) -> None:
+    assert table.commit(5).status_code == 200
+    staged(table, 5).write_bytes(staged(table, 5).read_bytes().replace(b"WRITE", b"WRITF", 1))
+
+
 def write_a_version_that_was_never_ratified(table: LakeTable) -> None:
     published(table, 5).write_text('{"commitInfo":{}}\n')
 
@@ -121,6 +133,8 @@ MENDED = [
 EXPLAINED = [
     (lose_it_and_its_staged_file, "published_file_missing", "backup"),
     (write_other_bytes, "published_file_with_other_bytes", "without the catalog"),
+    (lose_what_was_ratified, "staged_file_gone_or_changed", "from a backup"),
+    (change_a_byte_of_what_was_ratified, "staged_file_gone_or_changed", "does not hold the bytes that were ratified"),
     (write_a_version_that_was_never_ratified, "published_file_never_ratified", "move it away"),
     (change_the_metadata_in_the_log, "metadata_differs_from_log", "the property color"),
     (change_a_byte_of_what_is_published, "published_file_with_other_bytes", "2.json in the log"),
@@ -166,6 +180,20 @@ def test_what_only_a_person_can_mend_is_explained_and_left_alone(
     assert files(table) == before
 
 
+def test_what_comes_before_a_commit_that_cannot_be_published_is(table: LakeTable) -> None:
+    for version in (5, 6, 7):
+        assert table.commit(version).status_code == 200
+    staged(table, 6).unlink()
+    found = look(table, mend=True)
+    assert [(one["problem"], one["fixable"]) for one in found] == [
+        ("staged_file_gone_or_changed", False),
+        ("unpublished_tail", True),
+    ]
+    assert "version 5 is ratified" in found[1]["message"]
+    assert look(table) == found[:1]
+    assert published(table, 5).exists() and not published(table, 6).exists()
+
+
 def test_a_log_whose_old_versions_were_cleaned_up_is_healthy(table: LakeTable) -> None:
     (table.log / f"{3:020}.checkpoint.parquet").write_bytes(b"stands for a checkpoint: its content is not looked at")
     for version in (0, 1, 2):
@@ -192,6 +220,24 @@ def test_folders_that_no_table_has_are_found_and_only_empty_ones_are_removed(ser
     finally:
         (root / "full" / "data.parquet").unlink()
         (root / "full").rmdir()
+
+
+def test_the_folder_of_a_dropped_table_is_no_orphan_whatever_it_is_called(
+    server: ServerProcess, lake: Lake, unique: str
+) -> None:
+    """An adopted one keeps its folder, which is not called by its id: to remove it would lose what can be restored."""
+    root = server.home / "tables" / f"adopted_{unique}"
+    plain = Plain(root / "below").create()
+    try:
+        done = adopt(lake.http, plain, unique)
+        assert done.status_code == 200, done.text
+        assert lake.http.delete(f"{lake.tables_url()}/{unique}").status_code == 204
+        assert root.name not in {one["subject"].rpartition("/")[2] for one in storage(lake)}
+        restored = lake.http.post(f"{EXTENSIONS}/dropped-tables/{done.json()['table_id']}/restore", json={})
+        assert restored.status_code == 200, restored.text
+    finally:
+        lake.http.delete(f"{lake.tables_url()}/{unique}")
+        shutil.rmtree(root)
 
 
 def test_staging_tables_that_have_expired_are_found_and_removed(tmp_path: Path) -> None:
@@ -262,3 +308,57 @@ def test_the_command_refuses_a_table_that_is_not_there_in_one_line(server: Serve
     refused = run(server, "main.default.nobody")
     assert refused.exit_code == 2
     assert "main.default.nobody" in refused.output
+
+
+def test_what_could_not_be_mended_is_not_called_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEGATE_FAULT", "publish.copied:fail")
+    server = ServerProcess(tmp_path / "home").start()
+    try:
+        with server.lake() as lake:
+            table = lake.new_table("t")
+            assert table.commit(1).status_code == 200
+            left = run(server, "--fix")
+            assert left.exit_code == 1, left.output
+            assert "mended:" not in left.output
+            assert "No space left" in left.output
+    finally:
+        assert server.stop() == 0
+
+
+def test_a_table_that_cannot_be_looked_at_keeps_no_other_from_being_looked_at(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "home").start()
+    try:
+        with server.lake() as lake:
+            broken, ill = lake.new_table("a"), lake.new_table("b")
+            assert broken.commit(1).status_code == 200
+            broken.log.rename(broken.log.with_name("moved"))
+            broken.log.write_text("a file where the log was")
+            assert ill.commit(1).status_code == 200
+            found = json.loads(run(server, "--json").stdout)
+        assert [(one["problem"], one["fixable"]) for one in found["main.default.a"]] == [("not_looked_at", False)]
+        assert "cannot be" in found["main.default.a"][0]["message"]
+        assert [one["problem"] for one in found["main.default.b"]] == ["unpublished_tail"]
+    finally:
+        assert server.stop() == 0
+
+
+def test_who_maintains_some_tables_has_those_looked_at(server: ServerProcess, table: LakeTable, unique: str) -> None:
+    http = table.lake.http
+    who, other = f"{unique}_ada", table.lake.new_table(f"{unique}_other")
+    assert http.post(f"{EXTENSIONS}/identities", json={"name": who}).status_code == 200
+    token = http.post(f"{EXTENSIONS}/tokens", json={"principal": who}).json()["token"]
+    wanted = {
+        "catalog/main": ["USE CATALOG"],
+        "schema/main.default": ["USE SCHEMA"],
+        f"table/{full_name(table)}": ["MAINTAIN"],
+        f"table/{full_name(other)}": ["SELECT"],
+    }
+    for on, privileges in wanted.items():
+        changes = [{"principal": who, "add": privileges, "remove": []}]
+        assert http.patch(f"{UNITY}/permissions/{on}", json={"changes": changes}).status_code == 200
+    leave_a_tail(table)
+    ended = CliRunner().invoke(app, ["doctor", "--uri", server.url, "--token", token])
+    assert ended.exit_code == 1, ended.output
+    assert f"{full_name(table)}: version 5" in " ".join(ended.output.split())
+    assert "1 table looked at, 1 with findings" in ended.output
+    assert "1 table and the storage were left out" in " ".join(ended.output.split())

@@ -459,8 +459,12 @@ class DeltaLogs(Protocol):
         """Of the published files of these versions, as far as they are there. Raises Unavailable if the log is not."""
         ...
 
-    async def find_obstacle(self, location: str, commit: Commit, contents: Mapping[Version, bytes]) -> Obstacle | None:
-        """Why the published file of this version does not count; None if there is no such file, or it does count."""
+    async def find_obstacle(
+        self, location: str, commit: Commit, contents: Mapping[Version, bytes], *, ahead: bool = False
+    ) -> Obstacle | None:
+        """Why the published file of this version does not count; None if it does count, or if there is no such file:
+        with `ahead` it is then said why there can be none.
+        """
         ...
 
     async def stage(self, location: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> None:

@@ -128,7 +128,7 @@ async def _facts(env: Environment, table: Table) -> Facts:
 async def _obstacles(env: Environment, table: Table) -> list[Obstacle]:
     """The first one: after it nothing is published, and little can be said."""
     for commit in table.unpublished:
-        obstacle = await find_obstacle(env, table, commit)
+        obstacle = await find_obstacle(env, table, commit, ahead=True)
         if obstacle is not None:
             return [obstacle]
     return []

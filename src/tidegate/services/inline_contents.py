@@ -42,12 +42,14 @@ async def verified_sha256(env: Environment, table: Table, commit: Commit) -> str
     return sha256(content).hexdigest()
 
 
-async def find_obstacle(env: Environment, table: Table, commit: Commit) -> Obstacle | None:
-    """Why the published file of this version does not count; None if there is no such file, or it does count."""
+async def find_obstacle(env: Environment, table: Table, commit: Commit, *, ahead: bool = False) -> Obstacle | None:
+    """Why the published file of this version does not count; None if it does count, or if there is no such file: with
+    `ahead` it is then said why there can be none.
+    """
     contents = await contents_of(env, table.id, [commit])
     if commit.inline and not contents:
         return None  # published meanwhile
-    return await env.delta_logs.find_obstacle(table.location, commit, contents)
+    return await env.delta_logs.find_obstacle(table.location, commit, contents, ahead=ahead)
 
 
 async def publish(env: Environment, table: Table, commits: Sequence[Commit]) -> Publication:

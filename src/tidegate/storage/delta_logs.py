@@ -94,9 +94,11 @@ class ObjectStoreDeltaLogs:
 
         return await self._call(f"{location} (to verify it)", look)
 
-    async def find_obstacle(self, location: str, commit: Commit, contents: Mapping[Version, bytes]) -> Obstacle | None:
+    async def find_obstacle(
+        self, location: str, commit: Commit, contents: Mapping[Version, bytes], *, ahead: bool = False
+    ) -> Obstacle | None:
         log = f"{_path(location)}/{_LOG}"
-        return await self._call(f"{location} (a look)", lambda: find_obstacle(log, commit, contents))
+        return await self._call(f"{location} (a look)", lambda: find_obstacle(log, commit, contents, ahead=ahead))
 
     async def stage(self, location: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> None:
         log = f"{_path(location)}/{_LOG}"

@@ -24,7 +24,7 @@ from tidegate.domain.log_files import COPY_SUFFIX
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import AlarmReason, Obstacle, Publication
 from tidegate.steps import reached
-from tidegate.storage.local_files import common_sha256, open_file, same_as, sync_folder
+from tidegate.storage.local_files import common_sha256, file_digest, open_file, same_as, sync_folder
 from tidegate.storage.synced_files import NewFile, Write, Written, write_synced
 
 _PIECE_BYTES = 4 * 1024 * 1024
@@ -87,10 +87,14 @@ class _Plan:
     failure: OSError | None = None
 
 
-def find_obstacle(log: str, commit: Commit, contents: Mapping[Version, bytes]) -> Obstacle | None:
-    """Why the published file, if there is one, does not count. Raises OSError."""
+def find_obstacle(
+    log: str, commit: Commit, contents: Mapping[Version, bytes], *, ahead: bool = False
+) -> Obstacle | None:
+    """Why the published file does not count; if there is none, with `ahead`, why there can be none. Raises OSError."""
     ratified = _Ratified.of(log, commit, contents)
-    return _published_obstacle(ratified) if os.path.lexists(ratified.published) else None
+    if os.path.lexists(ratified.published):
+        return _published_obstacle(ratified)
+    return _staged_obstacle(ratified, whole=True) if ahead else None
 
 
 def publish(log: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> Publication:
@@ -170,12 +174,14 @@ def _link_all(log: str, plan: _Plan, written: Written) -> Publication:
     return Publication(verified, plan.obstacle, digests)
 
 
-def _staged_obstacle(ratified: _Ratified) -> Obstacle | None:
+def _staged_obstacle(ratified: _Ratified, *, whole: bool = False) -> Obstacle | None:
+    """By its size alone, unless the whole of it is to be read: who copies it reads it anyway."""
     commit = ratified.commit
     if ratified.given is not None:
         return None
     try:
         size = os.stat(ratified.staged).st_size
+        found = file_digest(ratified.staged) if whole and size == commit.file_size else None
     except FileNotFoundError:
         return Obstacle(
             commit.version,
@@ -190,7 +196,7 @@ def _staged_obstacle(ratified: _Ratified) -> Obstacle | None:
             f"The staged file {commit.file_name} has {size} bytes; {commit.file_size} were ratified. "
             "Restore that file from a backup of the store.",
         )
-    return None
+    return None if found is None or commit.content_sha256 in (None, found.sha256) else _changed(commit)
 
 
 def _published_obstacle(ratified: _Ratified) -> Obstacle | None:
