@@ -16,6 +16,7 @@ from tests.servers import ServerProcess
 from tidegate.auth.tokens import ADMIN
 from tidegate.compose import build_server
 from tidegate.db.database import SqlDatabase
+from tidegate.delivery.webhooks import HttpWebhooks
 from tidegate.domain.event_filters import EVERYTHING
 from tidegate.domain.events import Sequence
 from tidegate.domain.publishing import Behind
@@ -135,6 +136,8 @@ def test_a_receiver_is_tried_again_after_a_clock_that_was_ahead_is_set_right(env
             assert len(receiver.deliveries) == 1, "it is to be tried again in a moment, by a clock that is wrong"
             times.clock -= YEAR_MS
             await deliver(env, "s")
+            assert isinstance(env.webhooks, HttpWebhooks)
+            await env.webhooks.close()
 
         asyncio.run(tell())
         assert [one.sequence for one in receiver.taken()] == [1, 2, 3, 4]
