@@ -29,7 +29,7 @@ from tidegate.services.audit import origin
 from tidegate.services.environment import Environment
 from tidegate.services.learn_commits import up_to_date
 from tidegate.services.row_marks import find_row_mark
-from tidegate.services.update_table import authorize_proposal, check_asserted, propose, verify_report
+from tidegate.services.update_table import authorize_proposal, check_asserted, lost, propose, verify_report
 
 ATTEMPTS_MAX = 20
 """An append to a table that tracks rows looks up how far their ids go, and others may commit meanwhile."""
@@ -122,7 +122,7 @@ async def _changes(env: Environment, name: TableName, needed: Requirements, inli
         table = await up_to_date(env, await env.database.table(name))
     if table.latest < inline.commit.version - 1:
         # Nobody can tell what it changes of a table that is not there yet.
-        raise conflict_of(table, inline.commit.version)
+        raise await lost(env, name, table.id, conflict_of(table, inline.commit.version))
     return [*metadata_actions(table.metadata, None, says)] if table.latest < inline.commit.version else []
 
 

@@ -145,19 +145,31 @@ async def propose(env: Environment, proposal: Proposal) -> Ratified | Replay:
                     await asyncio.sleep(0)
             return decision
         case Replay(table, commit):
-            note(name, version, "replay")
-            measures.replays.value += 1
-            env.outcomes.count_replay(table.id)
+            replayed(env, table, version)
             return decision
         case Conflict(_, error):
-            measures.conflicts.value += 1
-            env.outcomes.count_conflict(id)
-            await env.turns.wait(id)
-            raise _as_it_stands(env, proposal, error)
+            raise await lost(env, name, id, error)
         case Rejected(error):
             measures.rejected.value += 1
             measures.rejections.at(type(error).__name__).value += 1
             raise error
+
+
+async def lost(env: Environment, name: TableName, id: TableId, error: CommitVersionConflict) -> CommitVersionConflict:
+    """Counted; and what is raised once it is the loser's turn to be told: of everything that has happened by then."""
+    env.measures.conflicts.value += 1
+    env.outcomes.count_conflict(id)
+    await env.turns.wait(id)
+    known = env.database.known_table(id)
+    if known is None or known.name != name or known.latest <= error.latest:
+        return error
+    return conflict_of(known, Version(error.proposed))
+
+
+def replayed(env: Environment, table: Table, version: Version | None) -> None:
+    note(table.name, version, "replay")
+    env.measures.replays.value += 1
+    env.outcomes.count_replay(table.id)
 
 
 async def _ratify(env: Environment, proposal: Proposal) -> Outcome:
@@ -205,14 +217,6 @@ def _lost_already(env: Environment, proposal: Proposal) -> Conflict | None:
     # A version that is taken is a conflict or a replay, whatever the limits and the time are.
     decision = decide(known, proposal, ratified=holder, limits=Limits(unpublished_max=0), now=0)
     return decision if isinstance(decision, Conflict) else None
-
-
-def _as_it_stands(env: Environment, proposal: Proposal, error: CommitVersionConflict) -> CommitVersionConflict:
-    """Who had to wait for its turn is told of everything that happened meanwhile."""
-    known = env.database.known_table(proposal.requirements.table_id)
-    if known is None or known.name != proposal.name or known.latest <= error.latest:
-        return error
-    return conflict_of(known, Version(error.proposed))
 
 
 async def verify_report(env: Environment, name: TableName, id: TableId, report: ReportPublished | None) -> Publication:
