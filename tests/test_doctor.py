@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.lake import UNITY, Lake, LakeTable, error_of
+from tests.python_client_log.logs import write_checkpoint
 from tests.servers import ServerProcess
 from tests.test_ownership import Plain, adopt
 from tidegate.cli.main import app
@@ -194,13 +195,37 @@ def test_what_comes_before_a_commit_that_cannot_be_published_is(table: LakeTable
     assert published(table, 5).exists() and not published(table, 6).exists()
 
 
-def test_a_log_whose_old_versions_were_cleaned_up_is_healthy(table: LakeTable) -> None:
-    (table.log / f"{3:020}.checkpoint.parquet").write_bytes(b"stands for a checkpoint: its content is not looked at")
+def clean_up(table: LakeTable, **configuration: str) -> Path:
+    """As an engine does it: a checkpoint of version 3, and nothing that is older. Returns the checkpoint."""
+    first = [json.loads(line) for line in published(table, 0).read_text().splitlines()]
+    told = [action for action in first if action.keys() & {"protocol", "metaData", "domainMetadata"}]
+    next(action for action in told if "metaData" in action)["metaData"]["configuration"] |= configuration
+    checkpoint = table.log / f"{3:020}.checkpoint.parquet"
+    write_checkpoint(checkpoint, told)
     for version in (0, 1, 2):
         published(table, version).unlink()
+    return checkpoint
+
+
+def test_a_log_whose_old_versions_were_cleaned_up_is_healthy(table: LakeTable) -> None:
+    clean_up(table)
     assert look(table) == []
+    leave_a_tail(table)
+    assert [found["problem"] for found in look(table)] == ["unpublished_tail"]
     published(table, 4).unlink()
-    assert [found["problem"] for found in look(table)] == ["published_file_missing"]
+    assert [found["problem"] for found in look(table)] == ["published_file_missing", "unpublished_tail"]
+
+
+def test_what_only_a_checkpoint_says_is_compared_too(table: LakeTable) -> None:
+    checkpoint = clean_up(table, color="red")
+    assert table.commit(5).status_code == 200
+    (found, _) = look(table)
+    assert found["problem"] == "metadata_differs_from_log"
+    assert "the property color at version 5" in found["message"]
+    checkpoint.write_bytes(b"torn")
+    (found, _) = look(table)
+    assert (found["problem"], found["fixable"]) == ("log_unreadable", False)
+    assert checkpoint.name in found["message"]
 
 
 def test_folders_that_no_table_has_are_found_and_only_empty_ones_are_removed(server: ServerProcess, lake: Lake) -> None:

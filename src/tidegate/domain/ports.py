@@ -498,6 +498,10 @@ class FoundTables(Protocol):
         """Raises InvalidRequest if there is none, or its log cannot be read."""
         ...
 
+    async def look(self, location: str) -> FoundTable | str | None:
+        """As `find`; a text says why no reader can read the log, None that this server cannot tell."""
+        ...
+
     async def check_writable(self, location: str) -> None:
         """Raises InvalidRequest unless the server can write to the table's log."""
         ...
