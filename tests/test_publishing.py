@@ -175,6 +175,26 @@ def test_a_staged_file_that_is_not_what_was_ratified_raises_an_alarm_and_nothing
     assert published(table, 1).read_bytes() == kept
 
 
+@pytest.mark.parametrize("happened", ["gone", "changed"])
+def test_what_a_writer_has_published_counts_whatever_has_become_of_its_staged_file(
+    lake: Lake, unique: str, happened: str
+) -> None:
+    """The server finds the published file itself, as after a writer that died before it could report it."""
+    table = lake.new_table(unique)
+    commit_all(table, range(1, 2))
+    table.publish(1)
+    content = staged(table, 1).read_bytes()
+    if happened == "gone":
+        staged(table, 1).unlink()
+    else:
+        staged(table, 1).write_bytes(content.replace(b"WRITE", b"WRITF"))
+    name = f"main.default.{unique}"
+    assert lake.http.post(f"/api/tidegate/v1/doctor/tables/{name}").json()["findings"][0]["fixable"]
+    assert table.versions() == []
+    assert timeline(lake, unique)["alarms"] == []
+    assert published(table, 1).read_bytes() == content
+
+
 def test_a_false_report_raises_the_alarm_also_where_writers_alone_publish(lake: Lake, unique: str) -> None:
     table = lake.new_table(unique)
     commit_all(table, range(1, 3))

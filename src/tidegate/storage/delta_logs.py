@@ -22,9 +22,9 @@ from tidegate.domain.errors import InvalidRequest, OutcomeUnknown, Unavailable
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import Obstacle, Publication, PublishedFile
 from tidegate.steps import reached
-from tidegate.storage.local_files import common_sha256, file_digest, read_file
+from tidegate.storage.local_files import file_digest, read_file
 from tidegate.storage.patience import Patience
-from tidegate.storage.publication import find_obstacle, publish, stage
+from tidegate.storage.publication import find_obstacle, publish, stage, verified_sha256
 from tidegate.storage.put_if_absent import is_put, put_if_absent
 from tidegate.storage.quick_looks import QuickLooks
 
@@ -75,8 +75,7 @@ class ObjectStoreDeltaLogs:
 
         def compare() -> str | None:
             reached("report.started")
-            digest = common_sha256(published, staged, size=commit.file_size)
-            return digest if commit.content_sha256 in (None, digest) else None
+            return verified_sha256(published, staged, commit)
 
         try:
             return await self._looks.call(location, compare)

@@ -24,7 +24,7 @@ from tidegate.domain.log_files import COPY_SUFFIX
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import AlarmReason, Obstacle, Publication
 from tidegate.steps import reached
-from tidegate.storage.local_files import common_sha256, file_digest, open_file, same_as, sync_folder
+from tidegate.storage.local_files import common_sha256, file_digest, open_file, same_as, sha256_of, sync_folder
 from tidegate.storage.synced_files import NewFile, Write, Written, write_synced
 
 _PIECE_BYTES = 4 * 1024 * 1024
@@ -46,12 +46,12 @@ class _Ratified(NamedTuple):
         return _Ratified(commit, staged, published, contents.get(commit.version), [])
 
     def published_sha256(self) -> str | None:
-        """If the published file holds what was ratified, as far as that is known: else what is staged."""
+        """If the published file holds what was ratified; where nobody knows what that was, what is staged."""
         if self.given is not None:
             digest = sha256(self.given).hexdigest() if same_as(self.published, self.given) else None
         else:
-            digest = common_sha256(self.published, self.staged, size=self.commit.file_size)
-        if digest is None or not self._was_ratified(digest):
+            digest = verified_sha256(self.published, self.staged, self.commit)
+        if digest is None:
             return None
         self.seen.append(digest)
         return digest
@@ -85,6 +85,16 @@ class _Plan:
     steps: list[tuple[_Ratified, NewFile | None]]
     obstacle: Obstacle | None = None
     failure: OSError | None = None
+
+
+def verified_sha256(published: str, staged: str, commit: Commit) -> str | None:
+    """Of a published file that holds what was ratified. What the catalog has read when it ratified the commit needs no
+    staged file to be compared with: that may be gone, or be the one that was changed. Raises OSError.
+    """
+    if commit.content_sha256 is None:
+        return common_sha256(published, staged, size=commit.file_size)
+    digest = sha256_of(published, size=commit.file_size)
+    return digest if digest == commit.content_sha256 else None
 
 
 def find_obstacle(
@@ -203,7 +213,7 @@ def _published_obstacle(ratified: _Ratified) -> Obstacle | None:
     if ratified.published_sha256() is not None:
         return None
     commit = ratified.commit
-    if ratified.given is None and not os.path.exists(ratified.staged):
+    if ratified.given is None and commit.content_sha256 is None and not os.path.exists(ratified.staged):
         return Obstacle(
             commit.version,
             AlarmReason.STAGED_FILE_GONE,
