@@ -82,6 +82,11 @@ def write_other_bytes(table: LakeTable) -> None:
     published(table, 5).write_text("something else\n")
 
 
+def write_other_bytes_and_lose_what_was_ratified(table: LakeTable) -> None:
+    write_other_bytes(table)
+    staged(table, 5).unlink()
+
+
 def change_a_byte_of_what_is_published(table: LakeTable) -> None:
     staged(table, 2).unlink()
     content = published(table, 2).read_bytes()
@@ -133,7 +138,8 @@ MENDED = [
 ]
 EXPLAINED = [
     (lose_it_and_its_staged_file, "published_file_missing", "backup"),
-    (write_other_bytes, "published_file_with_other_bytes", "without the catalog"),
+    (write_other_bytes, "published_file_with_other_bytes", "Compare the two, and move the published file away"),
+    (write_other_bytes_and_lose_what_was_ratified, "published_file_with_other_bytes", "Restore the staged file"),
     (lose_what_was_ratified, "staged_file_gone_or_changed", "from a backup"),
     (change_a_byte_of_what_was_ratified, "staged_file_gone_or_changed", "does not hold the bytes that were ratified"),
     (write_a_version_that_was_never_ratified, "published_file_never_ratified", "move it away"),

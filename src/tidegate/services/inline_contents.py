@@ -29,7 +29,15 @@ async def content_of(env: Environment, table: Table, commit: Commit) -> bytes | 
     if kept is not None:
         return kept
     staged = await env.delta_logs.read_staged(table.location, commit)
-    return staged if staged is not None else await env.delta_logs.read_published(table.location, commit.version)
+    if staged is not None:
+        return staged
+    published = await env.delta_logs.read_published(table.location, commit.version)
+    return published if published is None or _may_be(commit, published) else None
+
+
+def _may_be(commit: Commit, content: bytes) -> bool:
+    """Another one's file may have the version in the log; what nobody has read when it was ratified cannot be told."""
+    return commit.content_sha256 in (None, sha256(content).hexdigest())
 
 
 async def verified_sha256(env: Environment, table: Table, commit: Commit) -> str | None:

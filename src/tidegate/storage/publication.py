@@ -213,7 +213,8 @@ def _published_obstacle(ratified: _Ratified) -> Obstacle | None:
     if ratified.published_sha256() is not None:
         return None
     commit = ratified.commit
-    if ratified.given is None and commit.content_sha256 is None and not os.path.exists(ratified.staged):
+    staged_gone = ratified.given is None and not os.path.exists(ratified.staged)
+    if staged_gone and commit.content_sha256 is None:
         return Obstacle(
             commit.version,
             AlarmReason.STAGED_FILE_GONE,
@@ -224,8 +225,9 @@ def _published_obstacle(ratified: _Ratified) -> Obstacle | None:
         commit.version,
         AlarmReason.OTHER_BYTES,
         f"{published_name(commit.version)} in the log does not hold what was ratified as version {commit.version}: "
-        f"that is {commit.file_name}. Somebody wrote to the log without the catalog. Compare the two, and move the "
-        "published file away.",
+        f"that is {commit.file_name}. Somebody wrote to the log without the catalog. "
+        + ("Restore the staged file from a backup" if staged_gone else "Compare the two")
+        + ", and move the published file away.",
     )
 
 
