@@ -307,7 +307,7 @@ class Subscriptions(Protocol):
 
 class Alarms(Protocol):
     def add(self, alarm: Alarm) -> bool:
-        """Whether it is news: there is at most one for each version of a table. The table must be locked."""
+        """Whether it is news: a version has one at most, of the last reason. The table must be locked."""
         ...
 
     def of(self, id: TableId) -> Sequence[Alarm]:
@@ -462,9 +462,7 @@ class DeltaLogs(Protocol):
     async def find_obstacle(
         self, location: str, commit: Commit, contents: Mapping[Version, bytes], *, ahead: bool = False
     ) -> Obstacle | None:
-        """Why the published file of this version does not count; None if it does count, or if there is no such file:
-        with `ahead` it is then said why there can be none.
-        """
+        """Why the published file of this version does not count; if there is none, with `ahead`, why none can be."""
         ...
 
     async def stage(self, location: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> None:
