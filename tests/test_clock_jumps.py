@@ -25,6 +25,7 @@ from tidegate.services.clean_log import clean_log
 from tidegate.services.deliver_events import deliver
 from tidegate.services.environment import Environment
 from tidegate.services.expire_staging import expire_staging
+from tidegate.services.forget_events import forget_events
 from tidegate.services.purge_table import mark_overdue
 from tidegate.services.subscriptions import Draft, create_subscription
 from tidegate.settings import Settings
@@ -123,6 +124,20 @@ def test_no_staged_file_goes_before_its_time_has_passed(env: Environment, times:
     assert asyncio.run(clean_log(env, id)) == (1 if jump_ms > 0 else 0)
     times.pass_by(YEAR_MS)
     assert asyncio.run(clean_log(env, id)) == (0 if jump_ms > 0 else 1)
+
+
+def test_no_event_is_forgotten_before_its_time_has_passed(env: Environment, times: Times) -> None:
+    def kept() -> int:
+        async def forget() -> int:
+            await forget_events(env, kept_ms=24 * HOUR_MS)
+            return await env.database.read(lambda uow: uow.events.last() - uow.events.forgotten())
+
+        return asyncio.run(forget())
+
+    times.clock += YEAR_MS
+    assert kept() == 4
+    times.pass_by(25 * HOUR_MS)
+    assert kept() == 0
 
 
 def test_a_receiver_is_tried_again_after_a_clock_that_was_ahead_is_set_right(env: Environment, times: Times) -> None:
