@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sqlite3
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,11 @@ def lose_it_and_its_staged_file(table: LakeTable) -> None:
     staged(table, 3).unlink()
 
 
+def lose_it_and_change_its_staged_file(table: LakeTable) -> None:
+    published(table, 3).unlink()
+    staged(table, 3).write_bytes(staged(table, 3).read_bytes().replace(b"WRITE", b"WRITF", 1))
+
+
 def write_other_bytes(table: LakeTable) -> None:
     assert table.commit(5).status_code == 200
     published(table, 5).write_text("something else\n")
@@ -138,6 +144,7 @@ MENDED = [
 ]
 EXPLAINED = [
     (lose_it_and_its_staged_file, "published_file_missing", "backup"),
+    (lose_it_and_change_its_staged_file, "published_file_missing", "backup"),
     (write_other_bytes, "published_file_with_other_bytes", "Compare the two, and move the published file away"),
     (write_other_bytes_and_lose_what_was_ratified, "published_file_with_other_bytes", "Restore the staged file"),
     (lose_what_was_ratified, "staged_file_gone_or_changed", "from a backup"),
@@ -199,6 +206,21 @@ def test_what_comes_before_a_commit_that_cannot_be_published_is(table: LakeTable
     assert "version 5 is ratified" in found[1]["message"]
     assert look(table) == found[:1]
     assert published(table, 5).exists() and not published(table, 6).exists()
+
+
+def test_a_commit_that_came_with_its_content_is_restored_from_the_file_that_others_were_shown(table: LakeTable) -> None:
+    info = {"inCommitTimestamp": table.stage_commit(5)["timestamp"], "txnId": str(uuid.uuid4()), "operation": "WRITE"}
+    body = {"table_id": table.id, "content": json.dumps({"commitInfo": info}) + "\n", "version": 5}
+    sent = table.lake.http.post(f"{EXTENSIONS}/tables/{full_name(table)}/commits", json=body)
+    assert sent.status_code == 200, sent.text
+    assert table.versions() == [5], "whoever loads the table finds a staged file"
+    assert [one["problem"] for one in look(table, mend=True)] == ["unpublished_tail"]
+    content = published(table, 5).read_bytes()
+    published(table, 5).unlink()
+    (found,) = look(table, mend=True)
+    assert (found["problem"], found["fixable"]) == ("published_file_missing", True)
+    assert look(table) == []
+    assert published(table, 5).read_bytes() == content
 
 
 def clean_up(table: LakeTable, **configuration: str) -> Path:

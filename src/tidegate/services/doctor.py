@@ -7,6 +7,7 @@ their staged ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tidegate.domain.commits import Commit
 from tidegate.domain.doctor import Facts, Finding, Problem, examine, unfinished, vanished
@@ -156,4 +157,6 @@ async def _restorable(
     commits = await env.database.read(lambda uow: uow.tables.ratified(keys))
     sizes = {file.path.rpartition("/")[2]: file.size for file in staged}
     found = [commits[key] for key in keys if key in commits]
-    return [commit for commit in found if sizes.get(commit.file_name) == commit.file_size]
+    # Also one that came with its content: once it is published, the staged file is all that there is of it.
+    there = [replace(commit, inline=False) for commit in found if sizes.get(commit.file_name) == commit.file_size]
+    return [commit for commit in there if await find_obstacle(env, table, commit, ahead=True) is None]
