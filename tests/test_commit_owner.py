@@ -50,6 +50,7 @@ def test_a_table_is_owned_when_the_log_says_so_and_not_before(owned: Owned) -> N
 
 
 def test_commits_are_ratified_once_each_told_and_published(owned: Owned) -> None:
+    name = owned.register(1).json()["full_name"]
     owned.taken_over()
     first = owned.stage(3)
     assert owned.send(first).json()["latest_version"] == 3
@@ -59,6 +60,8 @@ def test_commits_are_ratified_once_each_told_and_published(owned: Owned) -> None
     assert lost.json()["conflict"]["latest_version"] == 3
     gap = owned.commit(5)
     assert (gap.status_code, gap.json()["conflict"]["latest_version"]) == (409, 3)
+    counts = owned.http.get(f"{TIDEGATE}/tables/{name}/timeline").json()
+    assert (counts["conflicts"], counts["replays"]) == (2, 1)
     owned.staged[3] = first
     assert owned.commit(4).status_code == 200
     told = owned.commits(start_version=3).json()

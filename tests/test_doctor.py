@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sqlite3
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.lake import Lake, LakeTable, error_of
+from tests.lake import UNITY, Lake, LakeTable, error_of
+from tests.python_client_log.logs import write_checkpoint
 from tests.servers import ServerProcess
+from tests.test_ownership import Plain, adopt
 from tidegate.cli.main import app
 
 EXTENSIONS = "/api/tidegate/v1"
@@ -74,9 +78,19 @@ def lose_it_and_its_staged_file(table: LakeTable) -> None:
     staged(table, 3).unlink()
 
 
+def lose_it_and_change_its_staged_file(table: LakeTable) -> None:
+    published(table, 3).unlink()
+    staged(table, 3).write_bytes(staged(table, 3).read_bytes().replace(b"WRITE", b"WRITF", 1))
+
+
 def write_other_bytes(table: LakeTable) -> None:
     assert table.commit(5).status_code == 200
     published(table, 5).write_text("something else\n")
+
+
+def write_other_bytes_and_lose_what_was_ratified(table: LakeTable) -> None:
+    write_other_bytes(table)
+    staged(table, 5).unlink()
 
 
 def change_a_byte_of_what_is_published(table: LakeTable) -> None:
@@ -89,6 +103,16 @@ def add_to_what_is_published_when_its_staged_file_is_gone(table: LakeTable) -> N
     staged(table, 2).unlink()
     with published(table, 2).open("ab") as file:
         file.write(b"{}\n")
+
+
+def lose_what_was_ratified(table: LakeTable) -> None:
+    assert table.commit(5).status_code == 200
+    staged(table, 5).unlink()
+
+
+def change_a_byte_of_what_was_ratified(table: LakeTable) -> None:
+    assert table.commit(5).status_code == 200
+    staged(table, 5).write_bytes(staged(table, 5).read_bytes().replace(b"WRITE", b"WRITF", 1))
 
 
 def write_a_version_that_was_never_ratified(table: LakeTable) -> None:
@@ -120,7 +144,11 @@ MENDED = [
 ]
 EXPLAINED = [
     (lose_it_and_its_staged_file, "published_file_missing", "backup"),
-    (write_other_bytes, "published_file_with_other_bytes", "without the catalog"),
+    (lose_it_and_change_its_staged_file, "published_file_missing", "backup"),
+    (write_other_bytes, "published_file_with_other_bytes", "Compare the two, and move the published file away"),
+    (write_other_bytes_and_lose_what_was_ratified, "published_file_with_other_bytes", "Restore the staged file"),
+    (lose_what_was_ratified, "staged_file_gone_or_changed", "from a backup"),
+    (change_a_byte_of_what_was_ratified, "staged_file_gone_or_changed", "does not hold the bytes that were ratified"),
     (write_a_version_that_was_never_ratified, "published_file_never_ratified", "move it away"),
     (change_the_metadata_in_the_log, "metadata_differs_from_log", "the property color"),
     (change_a_byte_of_what_is_published, "published_file_with_other_bytes", "2.json in the log"),
@@ -166,13 +194,66 @@ def test_what_only_a_person_can_mend_is_explained_and_left_alone(
     assert files(table) == before
 
 
-def test_a_log_whose_old_versions_were_cleaned_up_is_healthy(table: LakeTable) -> None:
-    (table.log / f"{3:020}.checkpoint.parquet").write_bytes(b"stands for a checkpoint: its content is not looked at")
+def test_what_comes_before_a_commit_that_cannot_be_published_is(table: LakeTable) -> None:
+    for version in (5, 6, 7):
+        assert table.commit(version).status_code == 200
+    staged(table, 6).unlink()
+    found = look(table, mend=True)
+    assert [(one["problem"], one["fixable"]) for one in found] == [
+        ("staged_file_gone_or_changed", False),
+        ("unpublished_tail", True),
+    ]
+    assert "version 5 is ratified" in found[1]["message"]
+    assert look(table) == found[:1]
+    assert published(table, 5).exists() and not published(table, 6).exists()
+
+
+def test_a_commit_that_came_with_its_content_is_restored_from_the_file_that_others_were_shown(table: LakeTable) -> None:
+    info = {"inCommitTimestamp": table.stage_commit(5)["timestamp"], "txnId": str(uuid.uuid4()), "operation": "WRITE"}
+    body = {"table_id": table.id, "content": json.dumps({"commitInfo": info}) + "\n", "version": 5}
+    sent = table.lake.http.post(f"{EXTENSIONS}/tables/{full_name(table)}/commits", json=body)
+    assert sent.status_code == 200, sent.text
+    assert table.versions() == [5], "whoever loads the table finds a staged file"
+    assert [one["problem"] for one in look(table, mend=True)] == ["unpublished_tail"]
+    content = published(table, 5).read_bytes()
+    published(table, 5).unlink()
+    (found,) = look(table, mend=True)
+    assert (found["problem"], found["fixable"]) == ("published_file_missing", True)
+    assert look(table) == []
+    assert published(table, 5).read_bytes() == content
+
+
+def clean_up(table: LakeTable, **configuration: str) -> Path:
+    """As an engine does it: a checkpoint of version 3, and nothing that is older. Returns the checkpoint."""
+    first = [json.loads(line) for line in published(table, 0).read_text().splitlines()]
+    told = [action for action in first if action.keys() & {"protocol", "metaData", "domainMetadata"}]
+    next(action for action in told if "metaData" in action)["metaData"]["configuration"] |= configuration
+    checkpoint = table.log / f"{3:020}.checkpoint.parquet"
+    write_checkpoint(checkpoint, told)
     for version in (0, 1, 2):
         published(table, version).unlink()
+    return checkpoint
+
+
+def test_a_log_whose_old_versions_were_cleaned_up_is_healthy(table: LakeTable) -> None:
+    clean_up(table)
     assert look(table) == []
+    leave_a_tail(table)
+    assert [found["problem"] for found in look(table)] == ["unpublished_tail"]
     published(table, 4).unlink()
-    assert [found["problem"] for found in look(table)] == ["published_file_missing"]
+    assert [found["problem"] for found in look(table)] == ["published_file_missing", "unpublished_tail"]
+
+
+def test_what_only_a_checkpoint_says_is_compared_too(table: LakeTable) -> None:
+    checkpoint = clean_up(table, color="red")
+    assert table.commit(5).status_code == 200
+    (found, _) = look(table)
+    assert found["problem"] == "metadata_differs_from_log"
+    assert "the property color at version 5" in found["message"]
+    checkpoint.write_bytes(b"torn")
+    (found, _) = look(table)
+    assert (found["problem"], found["fixable"]) == ("log_unreadable", False)
+    assert checkpoint.name in found["message"]
 
 
 def test_folders_that_no_table_has_are_found_and_only_empty_ones_are_removed(server: ServerProcess, lake: Lake) -> None:
@@ -192,6 +273,24 @@ def test_folders_that_no_table_has_are_found_and_only_empty_ones_are_removed(ser
     finally:
         (root / "full" / "data.parquet").unlink()
         (root / "full").rmdir()
+
+
+def test_the_folder_of_a_dropped_table_is_no_orphan_whatever_it_is_called(
+    server: ServerProcess, lake: Lake, unique: str
+) -> None:
+    """An adopted one keeps its folder, which is not called by its id: to remove it would lose what can be restored."""
+    root = server.home / "tables" / f"adopted_{unique}"
+    plain = Plain(root / "below").create()
+    try:
+        done = adopt(lake.http, plain, unique)
+        assert done.status_code == 200, done.text
+        assert lake.http.delete(f"{lake.tables_url()}/{unique}").status_code == 204
+        assert root.name not in {one["subject"].rpartition("/")[2] for one in storage(lake)}
+        restored = lake.http.post(f"{EXTENSIONS}/dropped-tables/{done.json()['table_id']}/restore", json={})
+        assert restored.status_code == 200, restored.text
+    finally:
+        lake.http.delete(f"{lake.tables_url()}/{unique}")
+        shutil.rmtree(root)
 
 
 def test_staging_tables_that_have_expired_are_found_and_removed(tmp_path: Path) -> None:
@@ -262,3 +361,57 @@ def test_the_command_refuses_a_table_that_is_not_there_in_one_line(server: Serve
     refused = run(server, "main.default.nobody")
     assert refused.exit_code == 2
     assert "main.default.nobody" in refused.output
+
+
+def test_what_could_not_be_mended_is_not_called_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEGATE_FAULT", "publish.copied:fail")
+    server = ServerProcess(tmp_path / "home").start()
+    try:
+        with server.lake() as lake:
+            table = lake.new_table("t")
+            assert table.commit(1).status_code == 200
+            left = run(server, "--fix")
+            assert left.exit_code == 1, left.output
+            assert "mended:" not in left.output
+            assert "No space left" in left.output
+    finally:
+        assert server.stop() == 0
+
+
+def test_a_table_that_cannot_be_looked_at_keeps_no_other_from_being_looked_at(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "home").start()
+    try:
+        with server.lake() as lake:
+            broken, ill = lake.new_table("a"), lake.new_table("b")
+            assert broken.commit(1).status_code == 200
+            broken.log.rename(broken.log.with_name("moved"))
+            broken.log.write_text("a file where the log was")
+            assert ill.commit(1).status_code == 200
+            found = json.loads(run(server, "--json").stdout)
+        assert [(one["problem"], one["fixable"]) for one in found["main.default.a"]] == [("not_looked_at", False)]
+        assert "cannot be" in found["main.default.a"][0]["message"]
+        assert [one["problem"] for one in found["main.default.b"]] == ["unpublished_tail"]
+    finally:
+        assert server.stop() == 0
+
+
+def test_who_maintains_some_tables_has_those_looked_at(server: ServerProcess, table: LakeTable, unique: str) -> None:
+    http = table.lake.http
+    who, other = f"{unique}_ada", table.lake.new_table(f"{unique}_other")
+    assert http.post(f"{EXTENSIONS}/identities", json={"name": who}).status_code == 200
+    token = http.post(f"{EXTENSIONS}/tokens", json={"principal": who}).json()["token"]
+    wanted = {
+        "catalog/main": ["USE CATALOG"],
+        "schema/main.default": ["USE SCHEMA"],
+        f"table/{full_name(table)}": ["MAINTAIN"],
+        f"table/{full_name(other)}": ["SELECT"],
+    }
+    for on, privileges in wanted.items():
+        changes = [{"principal": who, "add": privileges, "remove": []}]
+        assert http.patch(f"{UNITY}/permissions/{on}", json={"changes": changes}).status_code == 200
+    leave_a_tail(table)
+    ended = CliRunner().invoke(app, ["doctor", "--uri", server.url, "--token", token])
+    assert ended.exit_code == 1, ended.output
+    assert f"{full_name(table)}: version 5" in " ".join(ended.output.split())
+    assert "1 table looked at, 1 with findings" in ended.output
+    assert "1 table and the storage were left out" in " ".join(ended.output.split())

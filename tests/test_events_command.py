@@ -7,7 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -16,6 +19,9 @@ from tests.lake import Lake
 from tests.receivers import Receiver
 from tests.servers import ServerProcess
 from tests.test_cli import tidegate
+from tidegate.cli import events
+from tidegate.cli.server import Target
+from tidegate.domain.errors import InvalidRequest
 
 
 def ask(server: ServerProcess, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -75,6 +81,39 @@ def test_followed_events_go_on_after_a_server_that_was_away_without_a_gap(tmp_pa
         following.send_signal(signal.SIGINT)
         assert following.wait(timeout=30) == 0
     assert server.stop() == 0
+
+
+def test_followed_events_go_on_after_refusals_that_will_be_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that is away, no room for another reader, a proxy whose server is away."""
+    monkeypatch.setattr(events, "AGAIN_SECONDS", 0.01)
+    told = [{"sequence": number} for number in (1, 2)]
+    answers: list[tuple[int, bytes]] = [
+        (200, json.dumps({"events": told[:1], "next_after": 1, "last": 1}).encode()),
+        (503, b'{"error_code": "TEMPORARILY_UNAVAILABLE", "message": "The database does not answer."}'),
+        (429, b'{"error_code": "RESOURCE_EXHAUSTED", "message": "Too many wait."}'),
+        (502, b"<html>Bad Gateway</html>"),
+        (200, json.dumps({"events": told[1:], "next_after": 2, "last": 2}).encode()),
+        (401, b'{"error_code": "UNAUTHENTICATED", "message": "The token is wrong."}'),
+    ]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, body = answers.pop(0)
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        seen = events.read_events(Target(f"http://127.0.0.1:{server.server_port}", None), {}, follow=True)
+        assert [next(seen), next(seen)] == told
+        with pytest.raises(InvalidRequest, match="Give --token"):
+            next(seen)
+        server.shutdown()
 
 
 @pytest.mark.parametrize(

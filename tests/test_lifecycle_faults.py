@@ -3,7 +3,8 @@
 - a purge: what was marked is purged to the end, once, and nothing else is touched;
 - the expiry of staging tables: their folders go, also those that only a note remembers;
 - the cleaning of logs: what is left can be read, and the rest of what has to go goes;
-- a store that fails for a while: the purge says so, and goes on when it is over.
+- a store that fails for a while, loses its answers, or answers late: what it delays says so, and goes on when it is
+  over.
 """
 
 from __future__ import annotations
@@ -167,7 +168,8 @@ def test_a_purge_whose_store_fails_says_so_and_goes_on_when_that_is_over(catalog
     assert server.stop() == 0
 
 
-def test_a_store_that_answers_late_while_tables_end_holds_up_nobody_else(catalog: Catalog) -> None:
+def one_of_each_kind_ends(catalog: Catalog) -> tuple[LakeTable, list[Path]]:
+    """A table that lives, and what goes as soon as retentions end: a dropped table, a staging table, a staged file."""
     server = catalog.server(log_cleaning_seconds="3600").start()
     with server.lake() as lake:
         dropped, staged, cleaned = lake.new_table("dropped"), lake.draft("staged"), lake.new_table("cleaned")
@@ -179,11 +181,34 @@ def test_a_store_that_answers_late_while_tables_end_holds_up_nobody_else(catalog
     lost.write_text("lost")
     moment = time.time() - 3 * 86_400
     os.utime(lost, (moment, moment))
-    gone = [folder_of(dropped), folder_of(staged), lost]
+    assert server.stop() == 0
+    return live, [folder_of(dropped), folder_of(staged), lost]
+
+
+AT_ONCE = {"dropped_retention_hours": "0", "staging_retention_hours": "0"}
+
+
+def test_a_store_that_loses_its_answer_while_tables_end_is_asked_again(catalog: Catalog) -> None:
+    """Each has to be asked for its files, and once more whether any are left."""
+    live, gone = one_of_each_kind_ends(catalog)
+    server = catalog.server(fault="store.removed:fail:6", **AT_ONCE).start()
+    with server.lake() as lake:
+        live.lake = lake
+        wait_until(lambda: any("is cleaned later" in line for line in server.log), "cleaning fails")
+        for what in ("dropped", "staged"):
+            wait_until(lambda: any(f"{what} is tried again" in line for line in server.log), f"{what} fails")  # noqa: B023
+        assert live.commit(1).status_code == 200
+        wait_until(lambda: not catalog.select("SELECT table_id FROM removals"), "everything finishes")
+        wait_until(lambda: lake.http.get(DROPPED).json()["tables"] == [], "it is purged")
+        assert not any(path.exists() for path in gone)
+        assert live.versions() == [1]
+    assert catalog.select("SELECT count(*) FROM events WHERE kind = 'table.purged'") == [(1,)]
     assert server.stop() == 0
 
-    late = {"fault": "store.removed:hang:6", "dropped_retention_hours": "0", "staging_retention_hours": "0"}
-    server = catalog.server(**late).start()
+
+def test_a_store_that_answers_late_while_tables_end_holds_up_nobody_else(catalog: Catalog) -> None:
+    live, gone = one_of_each_kind_ends(catalog)
+    server = catalog.server(fault="store.removed:hang:6", **AT_ONCE).start()
     with server.lake() as lake:
         live.lake = lake
         wait_until(lambda: not all(path.exists() for path in gone), "it is under way")

@@ -142,11 +142,29 @@ def test_files_that_shrank_after_the_commit_do_not_count(table: LakeTable) -> No
     assert listed(table.report(1)) == []
 
 
-def test_without_the_staged_file_there_is_nothing_to_verify_against(table: LakeTable) -> None:
-    commit_up_to(table, 1)
+def test_without_the_staged_file_a_commit_that_nobody_has_read_cannot_be_verified(table: LakeTable) -> None:
+    commit_up_to(table.trusted(), 1)
     table.publish(1)
     staged_file(table, 1).unlink()
     assert listed(table.report(1)) == [1]
+
+
+@pytest.mark.parametrize("happened", ["gone", "changed"])
+def test_a_published_file_is_held_against_what_was_ratified_whatever_has_become_of_the_staged_one(
+    table: LakeTable, happened: str
+) -> None:
+    commit_up_to(table, 2)
+    for version in (1, 2):
+        table.publish(version)
+    if happened == "gone":
+        staged_file(table, 1).unlink()
+    else:
+        staged_file(table, 1).write_bytes(staged_file(table, 1).read_bytes().replace(b"WRITE", b"WRITF"))
+    assert listed(table.report(1)) == [2]
+    content = published_file(table, 2).read_bytes().replace(b"WRITE", b"WRITF")
+    for file in (published_file(table, 2), staged_file(table, 2)):
+        file.write_bytes(content)
+    assert listed(table.report(2)) == [2], "both were changed in the same way"
 
 
 def test_the_published_file_of_a_lost_race_does_not_count(table: LakeTable) -> None:

@@ -175,6 +175,45 @@ def test_a_staged_file_that_is_not_what_was_ratified_raises_an_alarm_and_nothing
     assert published(table, 1).read_bytes() == kept
 
 
+def test_an_alarm_whose_reason_is_another_one_now_is_raised_anew(lake: Lake, unique: str) -> None:
+    table = lake.new_table(unique)
+    commit_all(table.trusted(), range(1, 2))
+    content = staged(table, 1).read_bytes()
+    staged(table, 1).unlink()
+    published(table, 1).write_bytes(content)
+    for _ in range(2):
+        assert table.report(1).status_code == 200
+    staged(table, 1).write_bytes(content)
+    published(table, 1).write_text("something else\n")
+    for _ in range(2):
+        assert table.report(1).status_code == 200
+    (alarm,) = timeline(lake, unique)["alarms"]
+    assert (alarm["version"], alarm["reason"]) == (1, "other_bytes")
+    assert "does not hold what was ratified" in alarm["message"]
+    told = lake.http.get("/api/tidegate/v1/events", params={"table": table.id, "kind": "table.alarm"}).json()["events"]
+    assert [event["data"]["reason"] for event in told] == ["staged_file_gone", "other_bytes"]
+
+
+@pytest.mark.parametrize("happened", ["gone", "changed"])
+def test_what_a_writer_has_published_counts_whatever_has_become_of_its_staged_file(
+    lake: Lake, unique: str, happened: str
+) -> None:
+    """The server finds the published file itself, as after a writer that died before it could report it."""
+    table = lake.new_table(unique)
+    commit_all(table, range(1, 2))
+    table.publish(1)
+    content = staged(table, 1).read_bytes()
+    if happened == "gone":
+        staged(table, 1).unlink()
+    else:
+        staged(table, 1).write_bytes(content.replace(b"WRITE", b"WRITF"))
+    name = f"main.default.{unique}"
+    assert lake.http.post(f"/api/tidegate/v1/doctor/tables/{name}").json()["findings"][0]["fixable"]
+    assert table.versions() == []
+    assert timeline(lake, unique)["alarms"] == []
+    assert published(table, 1).read_bytes() == content
+
+
 def test_a_false_report_raises_the_alarm_also_where_writers_alone_publish(lake: Lake, unique: str) -> None:
     table = lake.new_table(unique)
     commit_all(table, range(1, 3))

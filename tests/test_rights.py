@@ -147,6 +147,33 @@ def test_a_table_of_the_same_name_inherits_nothing_and_a_renamed_one_keeps_what_
     assert hers.load("u").status_code == 404
 
 
+def test_a_writer_by_the_old_name_is_told_where_the_table_went_if_they_may_see_it_there(
+    http: httpx.Client, unique: str, enter: Enter
+) -> None:
+    lake = namespace(http, unique)
+    table = lake.new_table("t")
+    ada, bob = enter("ada"), enter("bob")
+    for who in (f"{unique}_ada", f"{unique}_bob"):
+        grant(http, who, unique, "USE CATALOG", "USE SCHEMA")
+    grant(http, f"{unique}_ada", f"{unique}.s.t", "MODIFY")
+    commit, content = add_commit(table.stage_commit(1)), inline(table, 1)
+
+    def said(caller: httpx.Client) -> list[str]:
+        """By each way in which a commit names its table."""
+        staged = caller.post(f"{lake.tables_url()}/t", json=table.request(commit))
+        sent = caller.post(f"{API}/tables/{unique}.s.t/commits", json=content)
+        assert (staged.status_code, sent.status_code) == (404, 404)
+        return [staged.json()["error"]["message"], sent.json()["message"]]
+
+    assert http.post(f"{lake.tables_url()}/t/rename", json={"new-name": "u"}).status_code == 204
+    moved = f"There is no table {unique}.s.t. The table with id {table.id} is called {unique}.s.u now."
+    assert said(ada) == [moved, moved]
+    assert said(bob) == [f"There is no table {unique}.s.t."] * 2, "it tells nobody of what they may not see"
+    lake.new_table("t")
+    grant(http, f"{unique}_ada", f"{unique}.s.t", "MODIFY")
+    assert said(ada) == [moved, moved], "also where another table has the name"
+
+
 def test_an_owner_may_do_everything_and_can_give_it_away(http: httpx.Client, unique: str, enter: Enter) -> None:
     namespace(http, unique)
     ada, bob = enter("ada"), enter("bob")

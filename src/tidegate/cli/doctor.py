@@ -21,11 +21,13 @@ from rich.text import Text
 
 from tidegate.cli import flags
 from tidegate.cli.server import EXTENSIONS, UNITY, Target, Token, Uri, ask, target_of
-from tidegate.domain.errors import TidegateError
+from tidegate.domain.errors import NotFound, PermissionDenied, TidegateError
 
 LOOK_SECONDS_MAX = 600
 STORAGE = "the storage of managed tables"
-Found = Mapping[str, Sequence[Mapping[str, Any]]]
+NOT_LOOKED_AT = "not_looked_at"
+Finding = Mapping[str, Any]
+Found = Mapping[str, Sequence[Finding]]
 
 
 def doctor(
@@ -43,32 +45,51 @@ def doctor(
     """
     try:
         target = target_of(uri, token, home)
-        found = _look(target, table, fix=fix, quiet=as_json)
+        found, left_out = _look(target, table, fix=fix, quiet=as_json)
     except TidegateError as error:
         flags.fail(error)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     else:
-        _print(found, fix=fix)
+        _print(found, left_out, fix=fix)
     left = [finding for findings in found.values() for finding in findings if not (fix and finding["fixable"])]
     raise typer.Exit(1 if left else 0)
 
 
-def _look(target: Target, table: str | None, *, fix: bool, quiet: bool) -> Found:
-    method = "POST" if fix else "GET"
+def _look(target: Target, table: str | None, *, fix: bool, quiet: bool) -> tuple[Found, list[str]]:
+    """What was found, and what was left out because the caller may not maintain it."""
     if table is not None:
-        return {table: _findings(target, f"tables/{quote(table, safe='')}", method)}
+        return {table: _findings(target, _page_of(table), fix=fix)}, []
+    found: dict[str, Sequence[Finding]] = {}
+    left_out: list[str] = []
+
+    def look(subject: str, page: str) -> None:
+        try:
+            found[subject] = _findings(target, page, fix=fix)
+        except PermissionDenied:
+            left_out.append(subject)
+        except NotFound:
+            return  # dropped meanwhile
+        except TidegateError as error:
+            # One that cannot be looked at is a finding like others, and keeps none of them from being found.
+            found[subject] = [
+                {"problem": NOT_LOOKED_AT, "subject": subject, "message": error.message, "fixable": False}
+            ]
+
     names = list(all_tables(target))
-    found: dict[str, Sequence[Mapping[str, Any]]] = {}
     with Progress(console=Console(stderr=True), transient=True, disable=quiet) as progress:
         for name in progress.track(names, description="Looking at tables"):
-            found[name] = _findings(target, f"tables/{quote(name, safe='')}", method)
-    found[STORAGE] = _findings(target, "storage", method)
-    return found
+            look(name, _page_of(name))
+    look(STORAGE, "storage")
+    return found, left_out
 
 
-def _findings(target: Target, what: str, method: str) -> Sequence[Mapping[str, Any]]:
-    path = f"{EXTENSIONS}/doctor/{what}"
+def _page_of(table: str) -> str:
+    return f"tables/{quote(table, safe='')}"
+
+
+def _findings(target: Target, page: str, *, fix: bool) -> Sequence[Finding]:
+    path, method = f"{EXTENSIONS}/doctor/{page}", "POST" if fix else "GET"
     return ask(target, path, method=method, holds="findings", seconds_max=LOOK_SECONDS_MAX)["findings"]
 
 
@@ -92,7 +113,7 @@ def _pages(target: Target, what: str, query: Mapping[str, object]) -> Iterator[M
             return
 
 
-def _print(found: Found, *, fix: bool) -> None:
+def _print(found: Found, left_out: Sequence[str], *, fix: bool) -> None:
     console = Console(highlight=False)
     for subject, findings in found.items():
         if findings:
@@ -103,10 +124,19 @@ def _print(found: Found, *, fix: bool) -> None:
             console.print(Text.assemble("  ", mark, mended if finding["fixable"] else "", finding["message"]))
     wrong = {subject: findings for subject, findings in found.items() if findings}
     fixable = any(finding["fixable"] for findings in wrong.values() for finding in findings)
-    count = len(found) - (STORAGE in found)
-    looked = f"{count} table{'' if count == 1 else 's'} looked at"
+    looked = f"{_tables(len(found) - (STORAGE in found))} looked at"
     if not wrong:
         console.print(Text(f"{looked}, nothing is wrong.", "green"))
     else:
         hint = " `tidegate doctor --fix` mends what is safe to mend." if fixable and not fix else ""
         console.print(f"{looked}, {len(wrong)} with findings.{hint}")
+    if left_out:
+        count = len(left_out) - (STORAGE in left_out)
+        what = [_tables(count)] * (count > 0) + ["the storage"] * (STORAGE in left_out)
+        console.print(
+            Text(f"{' and '.join(what)} were left out: it takes MAINTAIN, and MANAGE for the storage.", "dim")
+        )
+
+
+def _tables(count: int) -> str:
+    return f"{count} table{'' if count == 1 else 's'}"

@@ -15,12 +15,20 @@ import typer
 
 from tidegate.cli import flags
 from tidegate.compose import TOKEN_FILE
-from tidegate.domain.errors import InvalidRequest, TidegateError, Unavailable
+from tidegate.domain.errors import InvalidRequest, NotFound, PermissionDenied, TidegateError, Unavailable
 from tidegate.settings import is_loopback
 
 ANSWER_SECONDS_MAX = 30
 EXTENSIONS = "/api/tidegate/v1"
 UNITY = "/api/2.1/unity-catalog"
+
+_GATEWAY = frozenset({502, 503, 504})
+_REFUSALS: Mapping[int, type[TidegateError]] = {
+    403: PermissionDenied,
+    404: NotFound,
+    429: Unavailable,
+    **dict.fromkeys(_GATEWAY, Unavailable),
+}
 
 Uri = Annotated[
     str | None,
@@ -106,12 +114,15 @@ def _opener(root: str) -> urllib.request.OpenerDirector:
 
 
 def _refusal(refused: urllib.error.HTTPError, root: str) -> TidegateError:
+    """Unavailable is what may be over in a while, such as a database that is away, or a proxy without its server."""
     try:
         message = str(json.load(refused)["message"])
     except (OSError, HTTPException, ValueError, KeyError, TypeError):
+        if refused.code in _GATEWAY:
+            return Unavailable(f"No server answers behind {root} (status {refused.code}).")
         return _stranger(root)
     hint = " Give --token, or set TIDEGATE_TOKEN." if refused.code == 401 else ""
-    return InvalidRequest(message + hint)
+    return _REFUSALS.get(refused.code, InvalidRequest)(message + hint)
 
 
 def _read_token(file: Path) -> str | None:

@@ -32,10 +32,12 @@ class SqlAlarms:
         self._connection = connection
 
     def add(self, alarm: Alarm) -> bool:
-        """Whether it is news. The table's row must be locked."""
+        """Whether it is news: one for another reason takes the place of the last. The table's row must be locked."""
         of_version = (alarms.c.table_id == alarm.table_id, alarms.c.version == alarm.version)
-        if self._connection.execute(sa.select(alarms.c.version).where(*of_version)).first() is not None:
+        reason = self._connection.scalar(sa.select(alarms.c.reason).where(*of_version))
+        if reason == alarm.reason:
             return False
+        self._connection.execute(alarms.delete().where(*of_version))
         self._connection.execute(
             alarms.insert().values(
                 table_id=alarm.table_id,

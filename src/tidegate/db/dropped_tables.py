@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tidegate.db.errors import is_missing_parent
 from tidegate.db.known_tables import new_state
+from tidegate.db.locations import overlapping
 from tidegate.db.removals import removal_of
 from tidegate.db.schema import catalogs, commits, grants, removals, schemas, tables
 from tidegate.db.shown import is_shown
@@ -68,6 +69,10 @@ class SqlDroppedTables:
         if self._connection.execute(locked).first() is None:
             return None
         return self.find(id)
+
+    def overlaps(self, location: str) -> bool:
+        found = sa.select(tables.c.id).where(tables.c.dropped_at.is_not(None), overlapping(tables.c.location, location))
+        return self._connection.execute(found.limit(1)).first() is not None
 
     def overdue(self, *, dropped_before: int, limit: int) -> Sequence[DroppedTable]:
         """The oldest of those that nobody has begun to purge."""

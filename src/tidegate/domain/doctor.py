@@ -17,7 +17,7 @@ from tidegate.domain.json_values import same_json
 from tidegate.domain.names import Version
 from tidegate.domain.ownership import Change, Promise
 from tidegate.domain.protocol import ROW_TRACKING_DOMAIN, Protocol
-from tidegate.domain.publishing import Obstacle
+from tidegate.domain.publishing import AlarmReason, Obstacle
 from tidegate.domain.table_actions import SHOWN_DOMAINS, LogMetadata
 from tidegate.domain.tables import Table, TableMetadata, is_derived_property
 
@@ -28,6 +28,7 @@ SHOWN_MAX = 5
 class Problem(StrEnum):
     UNPUBLISHED = "unpublished_tail"
     OBSTACLE = "published_file_with_other_bytes"
+    STAGED = "staged_file_gone_or_changed"
     MISSING = "published_file_missing"
     UNKNOWN_VERSION = "published_file_never_ratified"
     LEFTOVERS = "staged_leftovers"
@@ -171,9 +172,14 @@ def metadata_differences(ours: TableMetadata, log: LogState) -> list[str]:
 
 def _obstacles(table: Table, facts: Facts) -> list[Finding]:
     return [
-        Finding(Problem.OBSTACLE, str(table.name), f"{table.name}: {obstacle.message}", fixable=False)
+        Finding(_kind(obstacle), str(table.name), f"{table.name}: {obstacle.message}", fixable=False)
         for obstacle in facts.obstacles
     ]
+
+
+def _kind(obstacle: Obstacle) -> Problem:
+    staged = obstacle.reason in {AlarmReason.STAGED_FILE_GONE, AlarmReason.STAGED_FILE_CHANGED}
+    return Problem.STAGED if staged else Problem.OBSTACLE
 
 
 def _altered(table: Table, facts: Facts) -> list[Finding]:
@@ -256,10 +262,12 @@ def _metadata(table: Table, facts: Facts) -> list[Finding]:
 
 
 def _unpublished(table: Table, facts: Facts) -> list[Finding]:
-    if not table.unpublished or facts.obstacles:
+    """Those that can be: nothing is published after an obstacle."""
+    stops = min((obstacle.version for obstacle in facts.obstacles), default=Version(table.latest + 1))
+    waiting = [commit.version for commit in table.unpublished if commit.version < stops]
+    if not waiting:
         return []
-    first, count = table.unpublished[0].version, len(table.unpublished)
-    which = f"version {first} is" if count == 1 else f"versions {first} to {table.latest} are"
+    which = f"version {waiting[0]} is" if len(waiting) == 1 else f"versions {waiting[0]} to {waiting[-1]} are"
     return [
         Finding(
             Problem.UNPUBLISHED,

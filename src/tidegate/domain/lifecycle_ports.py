@@ -31,6 +31,10 @@ class DroppedTables(Protocol):
         """As `lock`; None if there is none."""
         ...
 
+    def overlaps(self, location: str) -> bool:
+        """Whether one lies at, above or below this place."""
+        ...
+
     def overdue(self, *, dropped_before: int, limit: int) -> Sequence[DroppedTable]:
         """The oldest of those that nobody has begun to purge."""
         ...

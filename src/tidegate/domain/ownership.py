@@ -25,7 +25,7 @@ from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.protocol import LEAST_CONTRACT, TABLE_ID_PROPERTY
 from tidegate.domain.stated_properties import own_properties
-from tidegate.domain.table_actions import SHOWN_DOMAINS, check_storable, parse_table_actions
+from tidegate.domain.table_actions import SHOWN_DOMAINS, TableActions, check_storable, parse_table_actions
 from tidegate.domain.tables import TableMetadata
 
 MANAGED_FEATURE: Final = "catalogManaged"
@@ -252,7 +252,16 @@ def is_owned_as(found: FoundTable, table_id: TableId) -> bool:
 
 
 def found_metadata(found: FoundTable) -> TableMetadata:
-    return metadata_of(_lines([{"protocol": found.protocol}, {"metaData": found.metadata}, *_domains(found)]))
+    return metadata_of(_written(found))
+
+
+def found_actions(found: FoundTable) -> TableActions:
+    """What it says of the table as a whole, as a commit would."""
+    return parse_table_actions(_written(found), what="the log")
+
+
+def _written(found: FoundTable) -> bytes:
+    return _lines([{"protocol": found.protocol}, {"metaData": found.metadata}, *_domains(found)])
 
 
 def metadata_of(content: bytes) -> TableMetadata:

@@ -313,7 +313,7 @@ class Subscriptions(Protocol):
 
 class Alarms(Protocol):
     def add(self, alarm: Alarm) -> bool:
-        """Whether it is news: there is at most one for each version of a table. The table must be locked."""
+        """Whether it is news: a version has one at most, of the last reason. The table must be locked."""
         ...
 
     def of(self, id: TableId) -> Sequence[Alarm]:
@@ -469,8 +469,10 @@ class DeltaLogs(Protocol):
         """Of the published files of these versions, as far as they are there. Raises Unavailable if the log is not."""
         ...
 
-    async def find_obstacle(self, location: str, commit: Commit, contents: Mapping[Version, bytes]) -> Obstacle | None:
-        """Why the published file of this version does not count; None if there is no such file, or it does count."""
+    async def find_obstacle(
+        self, location: str, commit: Commit, contents: Mapping[Version, bytes], *, ahead: bool = False
+    ) -> Obstacle | None:
+        """Why the published file of this version does not count; if there is none, with `ahead`, why none can be."""
         ...
 
     async def stage(self, location: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> None:
@@ -502,6 +504,10 @@ class FoundTables(Protocol):
 
     async def find(self, location: str) -> FoundTable:
         """Raises InvalidRequest if there is none, or its log cannot be read."""
+        ...
+
+    async def look(self, location: str) -> FoundTable | str | None:
+        """As `find`; a text says why no reader can read the log, None that this server cannot tell."""
         ...
 
     async def check_writable(self, location: str) -> None:

@@ -33,7 +33,7 @@ from tidegate.domain.errors import (
 )
 from tidegate.domain.frozen import frozen
 from tidegate.domain.inline_commits import WHAT
-from tidegate.domain.names import TableName, Version
+from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.open_appends import OpenAppend, assign, check_append, known_mark
 from tidegate.domain.publishing import check_report, published_after
 from tidegate.domain.requirements import Requirements, check_etag
@@ -232,7 +232,7 @@ def table_moved(proposal: Proposal, *, now_named: TableName | None) -> TidegateE
     """
     asserted = proposal.requirements.table_id
     if now_named is not None:
-        return NoSuchTable(proposal.name, hint=f"The table with id {asserted} is called {now_named} now.")
+        return moved_away(proposal.name, asserted, now_named)
     if proposal.commit is not None:
         return NoSuchTable(
             proposal.name, hint=f"Another table has taken this name; the one with id {asserted} was dropped."
@@ -240,6 +240,10 @@ def table_moved(proposal: Proposal, *, now_named: TableName | None) -> TidegateE
     return RequirementConflict(
         f"{proposal.name} is not the table with id {asserted}. Reload the table and decide again."
     )
+
+
+def moved_away(name: TableName, asserted: TableId, now_named: TableName) -> NoSuchTable:
+    return NoSuchTable(name, hint=f"The table with id {asserted} is called {now_named} now.")
 
 
 def _check_kind(table: Table, proposal: Proposal) -> None:

@@ -6,9 +6,9 @@ name to another table. Rights belong to tables and not to names: so the two are 
 
 from __future__ import annotations
 
-from tidegate.domain.errors import NoSuchTable
+from tidegate.domain.errors import NoSuchTable, NotFound, PermissionDenied
 from tidegate.domain.names import TableId, TableName
-from tidegate.domain.privileges import Operation, Principal
+from tidegate.domain.privileges import Operation, Principal, Question
 from tidegate.domain.rights import Allowed
 from tidegate.domain.tables import Table
 from tidegate.services.environment import Environment
@@ -34,6 +34,17 @@ async def authorize_by_id(
         if not is_about(allowed, id):
             raise NoSuchTable(name)
     return allowed
+
+
+async def moved_to(env: Environment, caller: Principal, id: TableId) -> TableName | None:
+    """What the table of this id is called now; None if there is none that the caller may see."""
+    try:
+        table = await env.database.read(lambda uow: uow.tables.get_by_id(id))
+        # Not by `env.authorize`: the request is still about the name that it gave.
+        allowed = await env.authorizer.require(caller, Question(Operation.DESCRIBE_TABLE, table.name))
+    except (NotFound, PermissionDenied):
+        return None
+    return table.name if is_about(allowed, id) else None
 
 
 def is_about(allowed: Allowed, id: TableId) -> bool:

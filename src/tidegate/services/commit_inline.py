@@ -20,8 +20,8 @@ from tidegate.domain.frozen import frozen
 from tidegate.domain.inline_commits import InlineCommit, encode_content, parse_inline_commit
 from tidegate.domain.names import TableName, Version, parse_table_id
 from tidegate.domain.open_appends import OpenAppend, parse_open_append
-from tidegate.domain.privileges import Operation, Principal
-from tidegate.domain.ratification import Proposal, conflict_of, table_moved
+from tidegate.domain.privileges import Principal
+from tidegate.domain.ratification import Proposal, conflict_of
 from tidegate.domain.requirements import AssertTableId, Requirements, collect_requirements
 from tidegate.domain.row_ids import tracks_rows
 from tidegate.domain.tables import Table
@@ -31,7 +31,7 @@ from tidegate.services.authorized_table import is_about
 from tidegate.services.environment import Environment
 from tidegate.services.learn_commits import up_to_date
 from tidegate.services.row_marks import find_row_mark
-from tidegate.services.update_table import authorize_proposal, propose
+from tidegate.services.update_table import authorize_proposal, check_asserted, lost, propose
 from tidegate.services.verify_report import verify_report
 
 ATTEMPTS_MAX = 20
@@ -58,15 +58,13 @@ class Committed:
 
 async def commit_inline(env: Environment, caller: Principal, name: TableName, request: InlineRequest) -> Committed:
     now = env.clock()
-    allowed = await env.authorize(caller, Operation.MODIFY_TABLE, name)
-    content = encode_content(request.content, bytes_max=env.inline_bytes_max)
     needed = collect_requirements([AssertTableId(parse_table_id("table_id", request.table_id))])
+    allowed = await authorize_proposal(env, caller, name, needed)
+    content = encode_content(request.content, bytes_max=env.inline_bytes_max)
     report = None if request.published is None else ReportPublished(request.published)
     if report is not None:
         report.check()
     seen = await verify_report(env, name, needed.table_id, report)
-    if not is_about(allowed, needed.table_id):
-        allowed = await authorize_proposal(env, caller, name, needed)
     reported = () if report is None else (report,)
     asked = partial(
         Proposal,
@@ -80,7 +78,7 @@ async def commit_inline(env: Environment, caller: Principal, name: TableName, re
         origin=origin(),
     )
     if not is_about(allowed, needed.table_id):
-        raise table_moved(asked(actions=reported), now_named=None)
+        await check_asserted(env, caller, allowed, asked(actions=reported))
     if request.version is None:
         if request.metadata_version is None:
             raise InvalidRequest(
@@ -128,7 +126,7 @@ async def _changes(env: Environment, name: TableName, needed: Requirements, inli
         table = await up_to_date(env, await env.database.table(name))
     if table.latest < inline.commit.version - 1:
         # Nobody can tell what it changes of a table that is not there yet.
-        raise conflict_of(table, inline.commit.version)
+        raise await lost(env, name, table.id, conflict_of(table, inline.commit.version))
     return [*metadata_actions(table.metadata, None, says)] if table.latest < inline.commit.version else []
 
 

@@ -18,7 +18,7 @@ from tidegate.domain.admission import admit_staged, check_admission, must_look
 from tidegate.domain.commit_owner import OWNER_CONF_PROPERTY, check_conf, gives_back
 from tidegate.domain.commits import Commit, check_commit
 from tidegate.domain.desired_metadata import metadata_actions
-from tidegate.domain.errors import InvalidRequest, NoSuchTable
+from tidegate.domain.errors import CommitVersionConflict, InvalidRequest, NoSuchTable
 from tidegate.domain.frozen import frozen
 from tidegate.domain.names import Version
 from tidegate.domain.ownership import Change, Kept, OwnershipCommit, Promise
@@ -34,8 +34,9 @@ from tidegate.services.environment import Environment
 from tidegate.services.own_table import owned_table
 from tidegate.services.publish_whole import published_whole
 from tidegate.services.release_table import check_policy, keep_release
-from tidegate.services.update_table import update_table
+from tidegate.services.update_table import lost, replayed, update_table
 from tidegate.steps import reached
+from tidegate.telemetry.current import note
 
 ATTEMPTS_MAX = 3
 """Somebody may rename the table between finding its name and committing to it."""
@@ -69,11 +70,18 @@ async def _settled(env: Environment, table: Table, commit: Commit) -> OwnedVersi
     key = (table.id, commit.version)
     holder = (await env.database.read(lambda uow: uow.tables.ratified([key]))).get(key)
     if holder is not None and holder.file_name == commit.file_name:
+        replayed(env, table, commit.version)
         return OwnedVersions(table, holder)
     # The one that gave the table back was never ratified: it was put.
     if holder is None and await env.delta_logs.verified_sha256(table.location, commit) is not None:
+        replayed(env, table, commit.version)
         return OwnedVersions(table, commit)
-    raise conflict_of(table, commit.version)
+    raise await _lost(env, table, commit)
+
+
+async def _lost(env: Environment, table: Table, commit: Commit) -> CommitVersionConflict:
+    note(table.name, commit.version, "ratified")
+    return await lost(env, table.name, table.id, conflict_of(table, commit.version))
 
 
 def _not_ours(table: Table) -> InvalidRequest:
@@ -83,7 +91,7 @@ def _not_ours(table: Table) -> InvalidRequest:
 
 async def _commit(env: Environment, caller: Principal, table: Table, commit: Commit) -> OwnedVersions:
     if commit.version > table.latest + 1:
-        raise conflict_of(table, commit.version)
+        raise await _lost(env, table, commit)
     content = await env.delta_logs.read_staged(table.location, commit)
     if content is None:
         raise InvalidRequest(f"The staged file {commit.file_name} is not there. Write it before you propose it.")

@@ -6,12 +6,11 @@ their staged ones.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tidegate.domain.commits import Commit
-from tidegate.domain.doctor import Facts, Finding, LogState, Problem, examine, unfinished, vanished
-from tidegate.domain.errors import InvalidRequest
+from tidegate.domain.doctor import Facts, Finding, Problem, examine, unfinished, vanished
 from tidegate.domain.files import FoundFile
 from tidegate.domain.log_files import CHECKPOINTS, LOG, STAGED, LogFile, LogFileKind, parse_log_file
 from tidegate.domain.names import TableName, Version
@@ -20,21 +19,21 @@ from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.publishing import Obstacle
 from tidegate.domain.staged_files import staged_files_to_remove
-from tidegate.domain.table_actions import parse_table_actions
 from tidegate.domain.tables import Table
 from tidegate.domain.verification import holds
 from tidegate.services.authorized_table import still
 from tidegate.services.clean_log import clean_log
 from tidegate.services.environment import Environment
-from tidegate.services.inline_contents import content_of, find_obstacle, publish
+from tidegate.services.inline_contents import find_obstacle, publish
 from tidegate.services.keep_promises import keep_promise
 from tidegate.services.learn_commits import up_to_date
+from tidegate.services.log_state import read_log
 from tidegate.services.publish_commits import PublishingBlocked, publish_commits
 
 FILES_MAX = 200_000
 """Files of one log that are looked at."""
-REPLAYED_MAX = 10_000
-"""Commits that are read, newest first, to find what the log says of the table."""
+HASHED_MAX = 10_000
+"""Published files, the newest, whose hashes are taken, and that are looked for if they are gone."""
 FILES_AT_ONCE = 50
 """Published files whose hashes are taken before others get the thread."""
 LEARNING_ATTEMPTS_MAX = 3
@@ -111,7 +110,7 @@ async def _facts(env: Environment, table: Table) -> Facts:
     staged = await env.table_files.find(table.location, below=STAGED, deep=False, limit=FILES_MAX)
     files = [file for found in in_log if (file := parse_log_file(found)) is not None]
     published = frozenset(file.version for file in files if file.kind is LogFileKind.PUBLISHED)
-    log, unreadable = await _replay(env, table)
+    log, unreadable = await read_log(env, table, files)
     before = env.patient_clock() - env.retentions.staged_files_ms
     return Facts(
         published=published,
@@ -128,7 +127,7 @@ async def _facts(env: Environment, table: Table) -> Facts:
 async def _obstacles(env: Environment, table: Table) -> list[Obstacle]:
     """The first one: after it nothing is published, and little can be said."""
     for commit in table.unpublished:
-        obstacle = await find_obstacle(env, table, commit)
+        obstacle = await find_obstacle(env, table, commit, ahead=True)
         if obstacle is not None:
             return [obstacle]
     return []
@@ -137,8 +136,8 @@ async def _obstacles(env: Environment, table: Table) -> list[Obstacle]:
 async def _altered(env: Environment, table: Table, files: Sequence[LogFile]) -> list[Version]:
     """Oldest first. `tidegate verify` looks at the whole history, and at the rows of the catalog too."""
     there = {file.version for file in files if file.kind is LogFileKind.PUBLISHED}
-    after = Version(max(0, table.published - REPLAYED_MAX))
-    links = await env.database.read(lambda uow: uow.chains.links(table.id, after=after, limit=REPLAYED_MAX))
+    after = Version(max(0, table.published - HASHED_MAX))
+    links = await env.database.read(lambda uow: uow.chains.links(table.id, after=after, limit=HASHED_MAX))
     known = {link.commit.version: link for link in links if link.commit.version <= table.published}
     versions, altered = sorted(there & known.keys()), list[Version]()
     for start in range(0, len(versions), FILES_AT_ONCE):
@@ -151,43 +150,13 @@ async def _altered(env: Environment, table: Table, files: Sequence[LogFile]) -> 
 async def _restorable(
     env: Environment, table: Table, published: frozenset[Version], staged: Sequence[FoundFile]
 ) -> list[Commit]:
-    missing = [v for v in range(1, table.published + 1) if Version(v) not in published][-REPLAYED_MAX:]
+    missing = [v for v in range(1, table.published + 1) if Version(v) not in published][-HASHED_MAX:]
     if not missing:
         return []
     keys = [(table.id, Version(version)) for version in missing]
     commits = await env.database.read(lambda uow: uow.tables.ratified(keys))
     sizes = {file.path.rpartition("/")[2]: file.size for file in staged}
     found = [commits[key] for key in keys if key in commits]
-    return [commit for commit in found if sizes.get(commit.file_name) == commit.file_size]
-
-
-async def _replay(env: Environment, table: Table) -> tuple[LogState | None, str | None]:
-    """What the newest actions say, from the latest version backwards until nothing more is asked for."""
-    protocol = metadata = None
-    domains: dict[str, object] = {}
-    removed: set[str] = set()
-    version = table.latest
-    for _ in range(REPLAYED_MAX):
-        content = await _content(env, table, version)
-        if content is None:
-            break
-        try:
-            actions = await asyncio.to_thread(parse_table_actions, content, what=f"version {version}")
-        except InvalidRequest as error:
-            return None, error.message
-        protocol = protocol or actions.protocol
-        metadata = metadata or actions.metadata
-        removed |= {domain for domain in actions.removed_domains if domain not in domains}
-        domains |= {d: v for d, v in actions.domains.items() if d not in domains and d not in removed}
-        if version == 0:
-            return LogState(protocol, metadata, domains, complete=True), None
-        version = Version(version - 1)
-    # Older versions are cleaned up, and only a checkpoint knows.
-    return LogState(protocol, metadata, domains, complete=False), None
-
-
-async def _content(env: Environment, table: Table, version: Version) -> bytes | None:
-    commit = table.ratified(version)
-    if commit is not None:
-        return await content_of(env, table, commit)
-    return await env.delta_logs.read_published(table.location, version)
+    # Also one that came with its content: once it is published, the staged file is all that there is of it.
+    there = [replace(commit, inline=False) for commit in found if sizes.get(commit.file_name) == commit.file_size]
+    return [commit for commit in there if await find_obstacle(env, table, commit, ahead=True) is None]

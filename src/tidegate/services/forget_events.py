@@ -22,7 +22,7 @@ async def forget_events(env: Environment, *, kept_ms: int) -> None:
             return
         await look(env.database)  # what has no number yet gets one
         for _ in range(BATCHES_MAX):
-            if not await env.database.write(lambda uow: _forget_some(uow, now=env.clock(), kept_ms=kept_ms)):
+            if not await env.database.write(lambda uow: _forget_some(uow, now=env.patient_clock(), kept_ms=kept_ms)):
                 return
             reached("forget.removed")
 

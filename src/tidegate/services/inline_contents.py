@@ -29,7 +29,15 @@ async def content_of(env: Environment, table: Table, commit: Commit) -> bytes | 
     if kept is not None:
         return kept
     staged = await env.delta_logs.read_staged(table.location, commit)
-    return staged if staged is not None else await env.delta_logs.read_published(table.location, commit.version)
+    if staged is not None:
+        return staged
+    published = await env.delta_logs.read_published(table.location, commit.version)
+    return published if published is None or _may_be(commit, published) else None
+
+
+def _may_be(commit: Commit, content: bytes) -> bool:
+    """Another one's file may have the version in the log; what nobody has read when it was ratified cannot be told."""
+    return commit.content_sha256 in (None, sha256(content).hexdigest())
 
 
 async def verified_sha256(env: Environment, table: Table, commit: Commit) -> str | None:
@@ -42,12 +50,14 @@ async def verified_sha256(env: Environment, table: Table, commit: Commit) -> str
     return sha256(content).hexdigest()
 
 
-async def find_obstacle(env: Environment, table: Table, commit: Commit) -> Obstacle | None:
-    """Why the published file of this version does not count; None if there is no such file, or it does count."""
+async def find_obstacle(env: Environment, table: Table, commit: Commit, *, ahead: bool = False) -> Obstacle | None:
+    """Why the published file of this version does not count; None if it does count, or if there is no such file: with
+    `ahead` it is then said why there can be none.
+    """
     contents = await contents_of(env, table.id, [commit])
     if commit.inline and not contents:
         return None  # published meanwhile
-    return await env.delta_logs.find_obstacle(table.location, commit, contents)
+    return await env.delta_logs.find_obstacle(table.location, commit, contents, ahead=ahead)
 
 
 async def publish(env: Environment, table: Table, commits: Sequence[Commit]) -> Publication:

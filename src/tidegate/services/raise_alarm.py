@@ -1,4 +1,5 @@
-"""An alarm: the log of a table does not say what was ratified. Told once, by an event and in the server's log.
+"""An alarm: the log of a table does not say what was ratified. Told once for each reason, by an event and in the
+server's log.
 
 The commit is kept and still served, so readers of the catalog go on; nothing after it is published until somebody has
 looked. The alarm is over when its version is published after all.
@@ -20,7 +21,7 @@ log = logging.getLogger(__name__)
 
 async def raise_alarm(env: Environment, table: Table, obstacle: Obstacle) -> None:
     alarm = Alarm(table.id, obstacle.version, obstacle.reason, obstacle.message, env.clock())
-    if await env.database.read(lambda uow: alarm.version in {known.version for known in uow.alarms.of(table.id)}):
+    if await env.database.read(lambda uow: _stands(uow, alarm)):
         return
 
     def work(uow: UnitOfWork) -> bool:
@@ -35,3 +36,7 @@ async def raise_alarm(env: Environment, table: Table, obstacle: Obstacle) -> Non
     if await env.database.write(work, audited=False):
         of = about(table=str(table.name), version=alarm.version, principal=SYSTEM)
         log.error("alarm for %s: %s", table.name, alarm.message, extra=of)
+
+
+def _stands(uow: UnitOfWork, alarm: Alarm) -> bool:
+    return any((one.version, one.reason) == (alarm.version, alarm.reason) for one in uow.alarms.of(alarm.table_id))

@@ -78,6 +78,12 @@ async def _orphans(env: Environment, root: str) -> list[str]:
 
 
 def _has_table(uow: UnitOfWork, root: str, folder: str) -> bool:
-    """A table that was adopted lies in a folder that is not called by its id."""
+    """A table that was adopted lies in a folder that is not called by its id, also when it is dropped."""
     place = f"{root}/{folder}"
-    return uow.tables.find_overlapping(place) is not None or uow.ownership.find_overlapping(place) is not None
+    return (
+        uow.tables.find_overlapping(place) is not None
+        or uow.dropped_tables.overlaps(place)
+        or uow.removals.find_overlapping(place) is not None
+        or uow.staging_tables.overlaps(place)
+        or uow.ownership.find_overlapping(place) is not None
+    )

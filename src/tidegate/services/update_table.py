@@ -13,7 +13,7 @@ from time import monotonic
 from tidegate.domain.audit import said_transaction
 from tidegate.domain.commit_contents import CommitContent
 from tidegate.domain.errors import BacklogFull, CommitVersionConflict, NoSuchTable, Unavailable
-from tidegate.domain.names import TableName, Version
+from tidegate.domain.names import TableId, TableName, Version
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.ratification import (
     Conflict,
@@ -27,6 +27,7 @@ from tidegate.domain.ratification import (
     ToRead,
     conflict_of,
     decide,
+    moved_away,
     table_moved,
 )
 from tidegate.domain.requirements import Requirement, Requirements, collect_requirements
@@ -34,7 +35,7 @@ from tidegate.domain.rights import Allowed
 from tidegate.domain.tables import Table
 from tidegate.domain.updates import Action, ReportPublished, check_actions, find
 from tidegate.services.audit import origin
-from tidegate.services.authorized_table import is_about
+from tidegate.services.authorized_table import is_about, moved_to
 from tidegate.services.environment import Environment
 from tidegate.services.look_at_commit import glance_at_log, looked_at, looked_at_early
 from tidegate.services.put_commits import put_commit, recognised
@@ -79,7 +80,7 @@ async def update_table(
         content_sha256=None if seen is None else seen.sha256,
         said_txn_id=None if seen is None else said_transaction(seen.info),
     )
-    check_asserted(allowed, proposal)
+    await check_asserted(env, caller, allowed, proposal)
     try:
         decided = await propose(env, proposal)
     except CommitVersionConflict as conflict:
@@ -88,18 +89,23 @@ async def update_table(
 
 
 async def authorize_proposal(env: Environment, caller: Principal, name: TableName, needed: Requirements) -> Allowed:
-    allowed = await env.authorize(caller, Operation.MODIFY_TABLE, name)
-    if is_about(allowed, needed.table_id):
-        return allowed
-    # Another server may have given the name to another table a moment ago.
-    env.access.epoch.advance()
-    return await env.authorize(caller, Operation.MODIFY_TABLE, name)
+    try:
+        allowed = await env.authorize(caller, Operation.MODIFY_TABLE, name)
+        if is_about(allowed, needed.table_id):
+            return allowed
+        # Another server may have given the name to another table a moment ago.
+        env.access.epoch.advance()
+        return await env.authorize(caller, Operation.MODIFY_TABLE, name)
+    except NoSuchTable as missing:
+        now_named = await moved_to(env, caller, needed.table_id)
+        raise missing if now_named is None else moved_away(name, needed.table_id, now_named) from None
 
 
-def check_asserted(allowed: Allowed, proposal: Proposal) -> None:
+async def check_asserted(env: Environment, caller: Principal, allowed: Allowed, proposal: Proposal) -> None:
     """Whether the asserted table exists under another name is not for those to know who may not see it."""
-    if not is_about(allowed, proposal.requirements.table_id):
-        raise table_moved(proposal, now_named=None)
+    asserted = proposal.requirements.table_id
+    if not is_about(allowed, asserted):
+        raise table_moved(proposal, now_named=await moved_to(env, caller, asserted))
 
 
 async def _with_winners(env: Environment, proposal: Proposal, conflict: CommitVersionConflict) -> CommitVersionConflict:
@@ -139,19 +145,31 @@ async def propose(env: Environment, proposal: Proposal) -> Ratified | Replay:
                     await asyncio.sleep(0)
             return decision
         case Replay(table, commit):
-            note(name, version, "replay")
-            measures.replays.value += 1
-            env.outcomes.count_replay(table.id)
+            replayed(env, table, version)
             return decision
         case Conflict(_, error):
-            measures.conflicts.value += 1
-            env.outcomes.count_conflict(id)
-            await env.turns.wait(id)
-            raise _as_it_stands(env, proposal, error)
+            raise await lost(env, name, id, error)
         case Rejected(error):
             measures.rejected.value += 1
             measures.rejections.at(type(error).__name__).value += 1
             raise error
+
+
+async def lost(env: Environment, name: TableName, id: TableId, error: CommitVersionConflict) -> CommitVersionConflict:
+    """Counted; and what is raised once it is the loser's turn to be told: of everything that has happened by then."""
+    env.measures.conflicts.value += 1
+    env.outcomes.count_conflict(id)
+    await env.turns.wait(id)
+    known = env.database.known_table(id)
+    if known is None or known.name != name or known.latest <= error.latest:
+        return error
+    return conflict_of(known, Version(error.proposed))
+
+
+def replayed(env: Environment, table: Table, version: Version | None) -> None:
+    note(table.name, version, "replay")
+    env.measures.replays.value += 1
+    env.outcomes.count_replay(table.id)
 
 
 async def _ratify(env: Environment, proposal: Proposal) -> Outcome:
@@ -199,11 +217,3 @@ def _lost_already(env: Environment, proposal: Proposal) -> Conflict | None:
     # A version that is taken is a conflict or a replay, whatever the limits and the time are.
     decision = decide(known, proposal, ratified=holder, limits=Limits(unpublished_max=0), now=0)
     return decision if isinstance(decision, Conflict) else None
-
-
-def _as_it_stands(env: Environment, proposal: Proposal, error: CommitVersionConflict) -> CommitVersionConflict:
-    """Who had to wait for its turn is told of everything that happened meanwhile."""
-    known = env.database.known_table(proposal.requirements.table_id)
-    if known is None or known.name != proposal.name or known.latest <= error.latest:
-        return error
-    return conflict_of(known, Version(error.proposed))

@@ -22,9 +22,9 @@ from tidegate.domain.errors import InvalidRequest, OutcomeUnknown, Unavailable
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import Look, Obstacle, Publication, PublishedFile
 from tidegate.steps import reached
-from tidegate.storage.local_files import common_sha256, file_digest, read_file
+from tidegate.storage.local_files import file_digest, read_file
 from tidegate.storage.patience import Patience
-from tidegate.storage.publication import find_obstacle, publish, stage
+from tidegate.storage.publication import find_obstacle, publish, stage, verified_sha256
 from tidegate.storage.put_if_absent import is_put, put_if_absent
 from tidegate.storage.quick_looks import QuickLooks
 
@@ -92,9 +92,11 @@ class ObjectStoreDeltaLogs:
 
         return await self._call(f"{location} (to verify it)", look)
 
-    async def find_obstacle(self, location: str, commit: Commit, contents: Mapping[Version, bytes]) -> Obstacle | None:
+    async def find_obstacle(
+        self, location: str, commit: Commit, contents: Mapping[Version, bytes], *, ahead: bool = False
+    ) -> Obstacle | None:
         log = f"{_path(location)}/{_LOG}"
-        return await self._call(f"{location} (a look)", lambda: find_obstacle(log, commit, contents))
+        return await self._call(f"{location} (a look)", lambda: find_obstacle(log, commit, contents, ahead=ahead))
 
     async def stage(self, location: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> None:
         log = f"{_path(location)}/{_LOG}"
@@ -155,9 +157,7 @@ class ObjectStoreDeltaLogs:
 
 def _verified_sha256(log: str, commit: Commit) -> str | None:
     reached("report.started")
-    published, staged = f"{log}/{published_name(commit.version)}", f"{log}/{_STAGED}/{commit.file_name}"
-    digest = common_sha256(published, staged, size=commit.file_size)
-    return digest if commit.content_sha256 in (None, digest) else None
+    return verified_sha256(f"{log}/{published_name(commit.version)}", f"{log}/{_STAGED}/{commit.file_name}", commit)
 
 
 def _read(store: LocalStore, name: str, bytes_max: int) -> bytes:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 READ_SECONDS_MAX = 60.0
 READS_MAX = 8
+LOOKS_MAX = 2
+"""A file may go away while a log is read that is being cleaned."""
 
 
 class LocalFoundTables:
@@ -32,6 +34,12 @@ class LocalFoundTables:
 
     async def find(self, location: str) -> FoundTable:
         return await self._patience.call(location, lambda: _find(location), in_turn=True)
+
+    async def look(self, location: str) -> FoundTable | str | None:
+        try:
+            return await self._patience.call(location, lambda: _look(location), in_turn=True)
+        except Unavailable:
+            return None
 
     async def check_writable(self, location: str) -> None:
         await self._patience.call(location, lambda: _check_writable(_log(location)), in_turn=True)
@@ -62,6 +70,19 @@ def _find(location: str) -> FoundTable:
         metadata=_metadata(state),
         domains=state.domains,
     )
+
+
+def _look(location: str) -> FoundTable | str | None:
+    from tidegate.client.log.errors import LogDamaged, VersionMissing
+
+    damage = None
+    for _ in range(LOOKS_MAX):
+        try:
+            return _find(location)
+        except InvalidRequest as error:
+            # Else it is not the log: pyarrow is not there, or the server may not read.
+            damage = error.__cause__ if isinstance(error.__cause__, LogDamaged | VersionMissing) else None
+    return None if damage is None else damage.message
 
 
 def _metadata(state: TableState) -> dict[str, Any]:

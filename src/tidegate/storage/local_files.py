@@ -81,6 +81,25 @@ def common_sha256(one: str, other: str, *, size: int) -> str | None:
         os.close(left)
 
 
+def sha256_of(path: str, *, size: int) -> str | None:
+    """Of what the file holds, if it is there and has this size: no more of it is read. Raises OSError."""
+    try:
+        opened = open_file(path)
+    except FileNotFoundError:
+        return None
+    wanted, digest = size, sha256()
+    try:
+        # One byte more than there should be: whatever is too long shows without another look.
+        while piece := os.read(opened, min(wanted + 1, _PIECE_BYTES)):
+            if len(piece) > wanted:
+                return None
+            digest.update(piece)
+            wanted -= len(piece)
+    finally:
+        os.close(opened)
+    return None if wanted else digest.hexdigest()
+
+
 def same_as(path: str, content: bytes) -> bool:
     """Whether the file is there and holds these bytes."""
     try:

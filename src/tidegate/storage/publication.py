@@ -24,7 +24,7 @@ from tidegate.domain.log_files import COPY_SUFFIX
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import AlarmReason, Obstacle, Publication
 from tidegate.steps import reached
-from tidegate.storage.local_files import common_sha256, open_file, same_as, sync_folder
+from tidegate.storage.local_files import common_sha256, file_digest, open_file, same_as, sha256_of, sync_folder
 from tidegate.storage.synced_files import NewFile, Write, Written, write_synced
 
 _PIECE_BYTES = 4 * 1024 * 1024
@@ -46,12 +46,12 @@ class _Ratified(NamedTuple):
         return _Ratified(commit, staged, published, contents.get(commit.version), [])
 
     def published_sha256(self) -> str | None:
-        """If the published file holds what was ratified, as far as that is known: else what is staged."""
+        """If the published file holds what was ratified; where nobody knows what that was, what is staged."""
         if self.given is not None:
             digest = sha256(self.given).hexdigest() if same_as(self.published, self.given) else None
         else:
-            digest = common_sha256(self.published, self.staged, size=self.commit.file_size)
-        if digest is None or not self._was_ratified(digest):
+            digest = verified_sha256(self.published, self.staged, self.commit)
+        if digest is None:
             return None
         self.seen.append(digest)
         return digest
@@ -87,10 +87,24 @@ class _Plan:
     failure: OSError | None = None
 
 
-def find_obstacle(log: str, commit: Commit, contents: Mapping[Version, bytes]) -> Obstacle | None:
-    """Why the published file, if there is one, does not count. Raises OSError."""
+def verified_sha256(published: str, staged: str, commit: Commit) -> str | None:
+    """Of a published file that holds what was ratified. What the catalog has read when it ratified the commit needs no
+    staged file to be compared with: that may be gone, or be the one that was changed. Raises OSError.
+    """
+    if commit.content_sha256 is None:
+        return common_sha256(published, staged, size=commit.file_size)
+    digest = sha256_of(published, size=commit.file_size)
+    return digest if digest == commit.content_sha256 else None
+
+
+def find_obstacle(
+    log: str, commit: Commit, contents: Mapping[Version, bytes], *, ahead: bool = False
+) -> Obstacle | None:
+    """Why the published file does not count; if there is none, with `ahead`, why there can be none. Raises OSError."""
     ratified = _Ratified.of(log, commit, contents)
-    return _published_obstacle(ratified) if os.path.lexists(ratified.published) else None
+    if os.path.lexists(ratified.published):
+        return _published_obstacle(ratified)
+    return _staged_obstacle(ratified, whole=True) if ahead else None
 
 
 def publish(log: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> Publication:
@@ -170,12 +184,14 @@ def _link_all(log: str, plan: _Plan, written: Written) -> Publication:
     return Publication(verified, plan.obstacle, digests)
 
 
-def _staged_obstacle(ratified: _Ratified) -> Obstacle | None:
+def _staged_obstacle(ratified: _Ratified, *, whole: bool = False) -> Obstacle | None:
+    """By its size alone, unless the whole of it is to be read: who copies it reads it anyway."""
     commit = ratified.commit
     if ratified.given is not None:
         return None
     try:
         size = os.stat(ratified.staged).st_size
+        found = file_digest(ratified.staged) if whole and size == commit.file_size else None
     except FileNotFoundError:
         return Obstacle(
             commit.version,
@@ -190,14 +206,15 @@ def _staged_obstacle(ratified: _Ratified) -> Obstacle | None:
             f"The staged file {commit.file_name} has {size} bytes; {commit.file_size} were ratified. "
             "Restore that file from a backup of the store.",
         )
-    return None
+    return None if found is None or commit.content_sha256 in (None, found.sha256) else _changed(commit)
 
 
 def _published_obstacle(ratified: _Ratified) -> Obstacle | None:
     if ratified.published_sha256() is not None:
         return None
     commit = ratified.commit
-    if ratified.given is None and not os.path.exists(ratified.staged):
+    staged_gone = ratified.given is None and not os.path.exists(ratified.staged)
+    if staged_gone and commit.content_sha256 is None:
         return Obstacle(
             commit.version,
             AlarmReason.STAGED_FILE_GONE,
@@ -208,8 +225,9 @@ def _published_obstacle(ratified: _Ratified) -> Obstacle | None:
         commit.version,
         AlarmReason.OTHER_BYTES,
         f"{published_name(commit.version)} in the log does not hold what was ratified as version {commit.version}: "
-        f"that is {commit.file_name}. Somebody wrote to the log without the catalog. Compare the two, and move the "
-        "published file away.",
+        f"that is {commit.file_name}. Somebody wrote to the log without the catalog. "
+        + ("Restore the staged file from a backup" if staged_gone else "Compare the two")
+        + ", and move the published file away.",
     )
 
 
