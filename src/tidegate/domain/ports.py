@@ -519,6 +519,10 @@ class FoundTables(Protocol):
         """Raises InvalidRequest unless the server can write to the table's log."""
         ...
 
+    async def lies_within(self, location: str, roots: Sequence[str]) -> bool:
+        """Whether the log of a table at this location is below one of these places once all links are followed."""
+        ...
+
 
 class TableFiles(Protocol):
     """Files of tables in the object store, whatever they are. Paths are relative to the table's location."""

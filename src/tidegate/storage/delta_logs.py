@@ -22,7 +22,7 @@ from tidegate.domain.errors import InvalidRequest, OutcomeUnknown, Unavailable
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import Obstacle, Publication, PublishedFile
 from tidegate.steps import reached
-from tidegate.storage.local_files import common_sha256, file_digest, read_file
+from tidegate.storage.local_files import check_own_folders, common_sha256, file_digest, read_file
 from tidegate.storage.patience import Patience
 from tidegate.storage.publication import find_obstacle, publish, stage
 from tidegate.storage.put_if_absent import is_put, put_if_absent
@@ -55,9 +55,15 @@ class ObjectStoreDeltaLogs:
         return await self._read(location, published_name(version))
 
     async def read_staged(self, location: str, commit: Commit) -> bytes | None:
-        path = f"{_path(location)}/{_LOG}/_staged_commits/{commit.file_name}"
+        log = f"{_path(location)}/{_LOG}"
+        path = f"{log}/_staged_commits/{commit.file_name}"
+
+        def read() -> bytes | None:
+            check_own_folders(log)
+            return read_file(path, bytes_max=self._bytes_max)
+
         try:
-            return await self._looks.call(location, lambda: read_file(path, bytes_max=self._bytes_max))
+            return await self._looks.call(location, read)
         except OSError as error:
             raise _unreadable(location, error) from error
 
