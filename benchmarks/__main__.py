@@ -31,6 +31,8 @@ cases:
   publish   commits that the server publishes by itself
   inline    whole commits, with all that their writers do for them: staged, and with their content in the request,
             1 and 32 clients; and 32 clients that append to one table and leave the version open
+  guards    commits of a user to whom they were granted, and of tables whose requests are trusted, beside those of the
+            admin on tables whose commits are read
   load      with 0, 10 and 1000 unpublished commits
   mix       5 loads, then a commit
   contend   32 clients want the next version of one table

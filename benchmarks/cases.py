@@ -59,7 +59,13 @@ WHOLE = tuple(whole(how, clients) for clients in (1, USUAL_CLIENTS) for how in (
 SMALL = (*COMMITS, *LOADS, MIX, CONTEND, CREATE, LIST)
 """On a catalog that holds little else."""
 
-KEPT = (APPEND,)
+BY_ADMIN = Case("guards", "commit, by the admin", "commit")
+GRANTED = Case("guards", "commit, by granted rights", "commit-granted")
+DECLARED = Case("guards", "commit, requests are trusted", "commit-declared")
+GUARDS = (BY_ADMIN, GRANTED, DECLARED)
+"""The first is what the others are compared with: its commits are read, and nobody is looked up."""
+
+KEPT = (APPEND, *GUARDS)
 """Likewise, but nothing that every server of the API could do."""
 
 PUBLISHED = (PUBLISH, *WHOLE, APPEND_PUBLISHED)
@@ -81,7 +87,20 @@ def limit(clients: int = USUAL_CLIENTS) -> Case:
 
 LIMITS = tuple(limit(clients) for clients in CONCURRENCY)
 LIMIT = limit()
-GROUPS = ("commit", "publish", "inline", "load", "mix", "contend", "create", "list", "large", "servers", "start")
+GROUPS = (
+    "commit",
+    "publish",
+    "inline",
+    "guards",
+    "load",
+    "mix",
+    "contend",
+    "create",
+    "list",
+    "large",
+    "servers",
+    "start",
+)
 
 
 def chosen(cases: Iterable[Case], groups: Iterable[str]) -> list[Case]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from benchmarks.arguments import positive
 from benchmarks.driver import Driver, DriverError, Lap
+from benchmarks.guarded_workloads import GUARDED_WORKLOADS
 from benchmarks.inline_workloads import INLINE_WORKLOADS
 from benchmarks.processes import Cost, cost
 from benchmarks.samples import Samples, summarize
@@ -24,7 +25,7 @@ from benchmarks.wire import Target
 from benchmarks.workloads import WORKLOADS, Options, Record, Workload
 
 TOKEN_VARIABLE = "BENCHMARK_TOKEN"
-ALL_WORKLOADS = WORKLOADS | INLINE_WORKLOADS
+ALL_WORKLOADS = WORKLOADS | INLINE_WORKLOADS | GUARDED_WORKLOADS
 _ABOUT = "Drives one workload against any server of Delta REST v1.0 whose tables lie on a local disk."
 
 

@@ -36,7 +36,7 @@ class Target:
 
 def targets(results: Results) -> list[Target]:
     """Those of which everything was measured."""
-    judged = (_commits, _inline, _loads, _contention, _size, _start)
+    judged = (_commits, _guards, _inline, _loads, _contention, _size, _start)
     return [target for judge in judged for target in judge(results)]
 
 
@@ -58,6 +58,12 @@ def _commits(results: Results) -> Iterator[Target]:
     yield from _share("commit, 32 clients, PostgreSQL: share of the echo limit", one, echo, 0.12)
     two = results.rate("postgresql, 2 servers", commit)
     yield from _share("commit: two servers on one PostgreSQL, against one", two, one, 1.0)
+
+
+def _guards(results: Results) -> Iterator[Target]:
+    for database in ("sqlite", "postgresql"):
+        admin, granted = (results.rate(database, case) for case in (cases.BY_ADMIN, cases.GRANTED))
+        yield from _share(f"commit, 32 clients, {database}: granted rights against the admin's", granted, admin, 0.90)
 
 
 def _loads(results: Results) -> Iterator[Target]:

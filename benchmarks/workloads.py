@@ -104,10 +104,11 @@ class Ask(Workload):
 class Commit(Workload):
     headline = ("commit",)
     publishes = True
+    prefix = "commit"
 
     def prepare(self) -> None:
         wanted = max(self.options.tables, self.options.clients)
-        self.tables = find_or_make(self.driver, self.target, [f"commit_{number:03}" for number in range(wanted)])
+        self.tables = find_or_make(self.driver, self.target, [f"{self.prefix}_{number:03}" for number in range(wanted)])
         if self.publishes:
             for table in self.tables:
                 table.publish_pending()

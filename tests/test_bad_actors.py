@@ -15,10 +15,13 @@ from urllib.parse import urlparse
 import httpx
 import pytest
 
-from tests.lake import Lake
+from tests.lake import Lake, add_commit, error_of
 from tests.servers import ServerProcess
-from tests.test_endpoint_errors import serving
+from tests.test_endpoint_errors import serving, url
+from tests.test_external_tables import external_request
 from tests.test_identities import API, add, make_token, whoami
+from tests.test_inline_commits import content
+from tests.test_ownership import Plain
 from tests.waiting import wait_until
 from tidegate.auth.tokens import ADMIN
 from tidegate.compose import build_server, prepare
@@ -142,6 +145,84 @@ def test_names_are_names_and_no_paths(server: ServerProcess, http: httpx.Client,
     else:
         assert staged.status_code == 400
     assert {path for path in server.home.rglob("*") if "catalog.db" not in path.name} == before
+
+
+@pytest.fixture
+def publisher(tmp_path: Path) -> Iterator[ServerProcess]:
+    """A server that publishes what is ratified at once."""
+    server = ServerProcess(tmp_path / "home", settings={"publish_after_ms": "10"}).start()
+    yield server
+    assert server.stop() == 0, "".join(server.log[-50:])
+
+
+def test_a_staged_file_that_is_a_link_is_never_published_even_where_requests_are_trusted(
+    publisher: ServerProcess, tmp_path: Path
+) -> None:
+    """What it leads to may be something that the server can read and the writer cannot."""
+    hidden = tmp_path / "hidden"
+    hidden.write_text("the secret of somebody else")
+    with publisher.lake() as lake:
+        table = lake.new_table("t").trusted()
+        commit = table.stage_commit(1, content=hidden.read_bytes())
+        staged = table.log / "_staged_commits" / commit["file-name"]
+        staged.unlink()
+        staged.symlink_to(hidden)
+        assert table.update(add_commit(commit)).status_code == 200, "nobody has looked at it"
+        timeline = f"{API}/tables/main.default.t/timeline"
+        wait_until(lambda: bool(lake.http.get(timeline).json()["alarms"]), "the alarm")
+        alarms = lake.http.get(timeline).json()["alarms"]
+        assert alarms[0]["reason"] == "staged_file_changed"
+        assert "no plain file" in alarms[0]["message"]
+    assert not (table.log / f"{1:020}.json").exists()
+
+
+@pytest.mark.parametrize("folder", ["_delta_log", "_staged_commits"])
+def test_nothing_is_published_through_a_link_into_another_place(
+    publisher: ServerProcess, tmp_path: Path, folder: str
+) -> None:
+    """Else who owns one table would have the server write into the log of another."""
+    with publisher.lake() as lake:
+        table = lake.new_table("t")
+        moved = table.log if folder == "_delta_log" else table.log / folder
+        moved.mkdir(exist_ok=True)
+        commit = table.stage_commit(1)
+        outside = tmp_path / "outside"
+        moved.rename(outside)
+        moved.symlink_to(outside)
+        refused = table.update(add_commit(commit))
+        assert refused.status_code in {400, 503}, refused.text
+        body = {"table_id": table.id, "content": content(), "version": 1}
+        before = sorted(outside.rglob("*"))
+        assert lake.http.post(f"{API}/tables/main.default.t/commits", json=body).status_code == 200
+        wait_until(lambda: "Too many levels of symbolic links" in "".join(publisher.log), "the publisher gave up")
+        assert lake.load("t").status_code == 503, "whoever wants files waits until the link is gone"
+        assert sorted(outside.rglob("*")) == before
+
+
+def test_links_lead_neither_out_of_the_places_of_adoption_nor_into_those_of_managed_tables(
+    server: ServerProcess, http: httpx.Client, lake: Lake, unique: str, tmp_path: Path
+) -> None:
+    victim = Plain(tmp_path / "elsewhere" / "victim").create()
+    allowed = tmp_path / "allowed"
+    allowed.mkdir()
+    assert http.post(url("allowAdoption"), json={"location": f"file://{allowed}"}).status_code == 200
+    (allowed / "link").symlink_to(victim.folder)
+    (allowed / "half").mkdir()
+    (allowed / "half" / "_delta_log").symlink_to(victim.log)
+    for name in ("link", "half"):
+        for external in (False, True):
+            body = {"location": f"file://{allowed}/{name}", "full_name": f"main.default.{unique}", "external": external}
+            refused = http.post(url("adoptTable"), json=body)
+            assert error_of(refused) == (400, "INVALID_PARAMETER_VALUE")
+            assert "by a link" in refused.json()["message"]
+        own = {"location": f"file://{allowed}/{name}", "version": 1, "schema": "main.default"}
+        assert "by a link" in http.post(url("registerOwnedTable"), json=own).json()["message"]
+    assert victim.versions() == [0, 1]
+    managed = lake.new_table(unique)
+    (tmp_path / "door").symlink_to(managed.location.removeprefix("file://"))
+    refused = lake.create(external_request(f"{unique}_x", f"file://{tmp_path}/door"))
+    assert error_of(refused) == (400, "InvalidParameterValueException")
+    assert "lies in the storage of managed tables" in refused.text
 
 
 def test_guessing_gets_slower_and_is_forgotten_in_bounds() -> None:

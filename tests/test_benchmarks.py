@@ -22,6 +22,7 @@ from benchmarks.drive import Timing, Watched, drive
 from benchmarks.drive import main as drive_command
 from benchmarks.driver import Driver, DriverError, Step, UnexpectedAnswer
 from benchmarks.fill import Filling, fill
+from benchmarks.guarded_workloads import WRITER
 from benchmarks.inline_workloads import AppendOpen
 from benchmarks.processes import cost
 from benchmarks.results import ECHO, Results, large_of, publishing_of
@@ -30,7 +31,7 @@ from benchmarks.suite import Run, in_order
 from benchmarks.tables import make_schema
 from benchmarks.targets import Target as Wanted
 from benchmarks.targets import targets
-from benchmarks.wire import Target
+from benchmarks.wire import TIDEGATE, Target
 from benchmarks.workers import Work
 from benchmarks.workloads import Options
 from benchmarks.writing import write_new
@@ -119,6 +120,32 @@ def test_a_server_that_publishes_is_left_to_it_and_cannot_be_asked_for_what_is_u
     with pytest.raises(DriverError, match="unpublished commits, not 3"):
         drive("load", target, Options(clients=2, tables=1, pending=3), SHORT, Watched())
     assert server.stop() == 0
+
+
+def test_commits_by_granted_rights_are_a_users_and_leave_no_token(target: Target, lake: Lake) -> None:
+    result = drive("commit-granted", target, Options(clients=2, tables=2), SHORT, Watched())
+    versions = [lake.load(f"commit_{number:03}").json()["latest-table-version"] for number in range(2)]
+    assert sum(versions) == done(result) > 0
+    asked = {"principal": WRITER, "table": f"main.{target.schema}", "max_results": "1000"}
+    records = lake.http.get(f"{TIDEGATE}/audit", params=asked).json()["records"]
+    assert len([record for record in records if record["version"] is not None]) == min(done(result), 1000)
+    assert lake.http.get(f"{TIDEGATE}/tokens", params={"principal": WRITER}).json() == {"tokens": []}
+
+
+@ON_SQLITE
+def test_tables_whose_requests_are_trusted_are_others_than_those_that_are_read(target: Target, lake: Lake) -> None:
+    result = drive("commit-declared", target, Options(clients=1, tables=1), SHORT, Watched())
+    assert lake.load("declared_000").json()["latest-table-version"] == done(result) > 0
+    policies = lake.http.get(f"{TIDEGATE}/tables/main.{target.schema}.declared_000/policies").json()
+    assert policies["admission"] == "declared"
+
+
+@pytest.mark.parametrize(("granted", "verdict"), [(901, "reached"), (899, "not reached")])
+def test_granted_rights_may_cost_a_tenth_of_the_commits(granted: float, verdict: str) -> None:
+    results = Results({}, {})
+    for case, rate in ((cases.BY_ADMIN, 1000), (cases.GRANTED, granted)):
+        results.add("sqlite", case, {"per_second": rate})
+    assert [target.verdict for target in targets(results)] == [verdict]
 
 
 @ON_SQLITE

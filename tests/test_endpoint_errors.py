@@ -234,6 +234,20 @@ def _owned(scene: Scene) -> Owned:
     return _OWNED[scene.catalog]
 
 
+def _primary_key(scene: Scene, table: str = "t") -> dict[str, Any]:
+    key = {"primary_key_constraint": {"name": "pk", "child_columns": ["id"]}}
+    return {"full_name_arg": f"{scene.catalog}.{scene.schema}.{table}", "constraint": key}
+
+
+def _with_key(scene: Scene) -> str:
+    """The full name of the scene's table, which has a primary key now."""
+    http = scene.table.lake.http
+    if "table_constraints" not in http.get(url("getTable", full_name=scene.full_name)).json():
+        declared = http.post(url("createTableConstraint"), json=_primary_key(scene))
+        assert declared.status_code == 200, declared.text
+    return scene.full_name
+
+
 SOUND: dict[str, MakeAsk] = {
     "getConfig": lambda s: Ask(query={"catalog": s.catalog, "protocol-versions": "1.0"}),
     "createStagingTable": lambda s: Ask(_schema_path(s), body={"name": "another"}),
@@ -268,6 +282,9 @@ SOUND: dict[str, MakeAsk] = {
     "adoptTable": lambda s: Ask(body={"location": s.found, "full_name": f"{s.catalog}.{s.schema}.found"}),
     "releaseTable": lambda s: Ask({"full_name": s.full_name}, body={"keep": "external"}),
     "getPolicies": lambda s: Ask({"full_name": s.full_name}),
+    "getConstraints": lambda s: Ask({"full_name": s.full_name}),
+    "createTableConstraint": lambda s: Ask(body=_primary_key(s)),
+    "deleteTableConstraint": lambda s: Ask({"full_name": _with_key(s)}, {"constraint_name": "pk"}),
     "changePolicies": lambda s: Ask({"full_name": s.full_name}, body={"files_max": 3}),
     "registerOwnedTable": lambda s: Ask(body={"location": s.found, "version": 0, "schema": f"{s.catalog}.{s.schema}"}),
     "commitOwned": lambda s: Ask({"table_id": _owned(s).id}, body=_owned(s).staged[3]),
@@ -434,6 +451,7 @@ OWN_CASES: dict[Pair, Case] = {
     ("updateTable", errors.RequirementConflict): Case(but("updateTable", body=_with_wrong_etag)),
     ("updateTable", errors.BacklogFull): Case(SOUND["updateTable"], "narrow"),
     ("updateTable", errors.OutcomeUnknown): Case(SOUND["updateTable"], "broken"),
+    ("deleteTable", errors.InvalidRequest): Case(but("deleteTable", query={"force": "perhaps"})),
     ("deleteTable", errors.NoSuchTable): Case(but("deleteTable", path=NO_TABLE)),
     ("tableExists", errors.NoSuchTable): Case(but("tableExists", path=NO_TABLE)),
     ("renameTable", errors.InvalidRequest): Case(but("renameTable", body={"new-name": "a b"})),
@@ -642,6 +660,23 @@ OWN_CASES: dict[Pair, Case] = {
     },
     ("getTableCommits", errors.UnsupportedTableFormat): Case(
         but("getTableCommits", path=lambda s: {"full_name": f"{s.catalog}.s.parquet"})
+    ),
+    **{
+        (name, error): Case(but(name, path=path))
+        for name in ("getConstraints", "deleteTableConstraint")
+        for error, path in (
+            (errors.InvalidRequest, {"full_name": "no_table"}),
+            (errors.NoSuchTable, {"full_name": "main.default.absent"}),
+            (errors.UnsupportedTableFormat, lambda s: {"full_name": f"{s.catalog}.{s.schema}.parquet"}),
+        )
+    },
+    ("deleteTableConstraint", errors.NotFound): Case(but("deleteTableConstraint", query={"constraint_name": "absent"})),
+    ("createTableConstraint", errors.InvalidRequest): Case(but("createTableConstraint", body={"constraint": {}})),
+    ("createTableConstraint", errors.NoSuchTable): Case(
+        but("createTableConstraint", body={"full_name_arg": "main.default.absent"})
+    ),
+    ("createTableConstraint", errors.UnsupportedTableFormat): Case(
+        but("createTableConstraint", body=lambda s: _primary_key(s, "parquet"))
     ),
     ("createSubscription", errors.InvalidRequest): Case(but("createSubscription", body={"function": "absent"})),
     ("createSubscription", errors.SubscriptionAlreadyExists): Case(

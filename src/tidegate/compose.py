@@ -36,6 +36,7 @@ from tidegate.http.extensions.access_tokens import ENDPOINTS as TOKEN_ENDPOINTS
 from tidegate.http.extensions.audit import ENDPOINTS as AUDIT_ENDPOINTS
 from tidegate.http.extensions.commit_owner import ENDPOINTS as COMMIT_OWNER_ENDPOINTS
 from tidegate.http.extensions.commits import ENDPOINTS as INLINE_COMMIT_ENDPOINTS
+from tidegate.http.extensions.constraints import ENDPOINTS as SHOWN_CONSTRAINT_ENDPOINTS
 from tidegate.http.extensions.doctor import ENDPOINTS as DOCTOR_ENDPOINTS
 from tidegate.http.extensions.dropped_tables import ENDPOINTS as DROPPED_TABLE_ENDPOINTS
 from tidegate.http.extensions.events import ENDPOINTS as EVENT_ENDPOINTS
@@ -54,6 +55,7 @@ from tidegate.http.faces import Face
 from tidegate.http.failed_logins import FailedLogins
 from tidegate.http.unity.catalogs import ENDPOINTS as CATALOG_ENDPOINTS
 from tidegate.http.unity.commits import ENDPOINTS as COMMIT_ENDPOINTS
+from tidegate.http.unity.constraints import ENDPOINTS as CONSTRAINT_ENDPOINTS
 from tidegate.http.unity.credentials import ENDPOINTS as CREDENTIAL_ENDPOINTS
 from tidegate.http.unity.face import UNITY
 from tidegate.http.unity.metrics import ENDPOINTS as REPORT_ENDPOINTS
@@ -102,6 +104,7 @@ ENDPOINTS: list[Endpoint] = [
     *CATALOG_ENDPOINTS,
     *SCHEMA_ENDPOINTS,
     *TABLE_ENDPOINTS,
+    *CONSTRAINT_ENDPOINTS,
     *COMMIT_ENDPOINTS,
     *REPORT_ENDPOINTS,
     *CREDENTIAL_ENDPOINTS,
@@ -117,6 +120,7 @@ ENDPOINTS: list[Endpoint] = [
     *COMMIT_OWNER_ENDPOINTS,
     *OWNERSHIP_ENDPOINTS,
     *POLICY_ENDPOINTS,
+    *SHOWN_CONSTRAINT_ENDPOINTS,
     *STATUS_ENDPOINTS,
     *EVENT_ENDPOINTS,
     *SUBSCRIPTION_ENDPOINTS,

@@ -15,6 +15,7 @@ from tidegate.domain.errors import TidegateError
 def drop(
     table: Annotated[str, typer.Argument(help="Full name of the table: catalog.schema.table.")],
     purge: Annotated[bool, typer.Option("--purge", help="For good: it cannot be restored, its files go.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also if foreign keys refer to it: they are removed.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a purge.")] = False,
     uri: Uri = None,
     token: Token = None,
@@ -30,7 +31,7 @@ def drop(
         found = ask(target, table_url(table), holds="table_id")
         if purge and not yes:
             _confirm(table, found)
-        ask(target, table_url(table), method="DELETE")
+        ask(target, table_url(table), method="DELETE", query={"force": "true"} if force else None)
         typer.echo(_purge(target, table, found) if purge else _dropped(target, table, found))
     except TidegateError as error:
         flags.fail(error)

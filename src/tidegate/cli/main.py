@@ -27,6 +27,7 @@ COMMANDS = (
     "release",
     "adoptable",
     "policies",
+    "constraints",
     "doctor",
     "verify",
     "audit",

@@ -9,6 +9,7 @@ lake.table("main.default.events").append(rows)
 from tidegate.client.async_catalog import AsyncCatalog, AsyncTable, connect_async
 from tidegate.client.catalog import Catalog, Table, connect
 from tidegate.client.commits import RatifiedCommits
+from tidegate.client.constraints import ForeignKey, PrimaryKey, TableConstraints
 from tidegate.client.conversations import Patience
 from tidegate.client.errors import (
     AlreadyExists,
@@ -98,6 +99,7 @@ __all__ = [
     "EventPage",
     "EventsForgotten",
     "Files",
+    "ForeignKey",
     "InvalidCommit",
     "InvalidFilter",
     "InvalidRequest",
@@ -118,6 +120,7 @@ __all__ = [
     "PandasMissing",
     "Patience",
     "PermissionDenied",
+    "PrimaryKey",
     "ProtocolChanged",
     "Purge",
     "RatifiedCommits",
@@ -129,6 +132,7 @@ __all__ = [
     "Snapshot",
     "StorageFailure",
     "Table",
+    "TableConstraints",
     "TableInfo",
     "TableMetadata",
     "TidegateError",

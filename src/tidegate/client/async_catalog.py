@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.client import (
     catalogs,
     commits,
+    constraints,
     creation,
     dropped_tables,
     events,
@@ -25,6 +26,7 @@ from tidegate.client import (
 from tidegate.client.address import address, split_table
 from tidegate.client.columns import Columns
 from tidegate.client.commits import RatifiedCommits
+from tidegate.client.constraints import ForeignKey, PrimaryKey, TableConstraints
 from tidegate.client.conversations import Patience
 from tidegate.client.drivers import AsyncDriver
 from tidegate.client.errors import CommitOutcomeUnknown
@@ -291,9 +293,35 @@ class AsyncTable:
         """`new_name` is the table's own, without its schema."""
         await self._driver.run(tables.rename_table(self._handle, new_name))
 
-    async def drop(self) -> None:
-        """It can be restored for a while."""
-        await self._driver.run(tables.drop_table(self._handle))
+    async def drop(self, *, force: bool = False) -> None:
+        """It can be restored for a while. With `force` also one that foreign keys refer to, which are removed."""
+        await self._driver.run(tables.drop_table(self._handle, force=force))
+
+    async def constraints(self) -> TableConstraints:
+        """Its keys, and the foreign keys of others that refer to it."""
+        return await self._driver.run(constraints.get_constraints(self.name))
+
+    async def add_primary_key(self, columns: Sequence[str], *, name: str | None = None) -> PrimaryKey:
+        """Declares it: nobody compares rows, and the columns keep their names, types and NOT NULL."""
+        return await self._driver.run(constraints.add_primary_key(self.name, columns, name=name))
+
+    async def add_foreign_key(
+        self,
+        columns: Sequence[str],
+        *,
+        references: str,
+        parent_columns: Sequence[str] | None = None,
+        name: str | None = None,
+    ) -> ForeignKey:
+        """Declares that the columns refer to the primary key of the table `references`."""
+        asked = constraints.add_foreign_key(
+            self.name, columns, references=references, parent_columns=parent_columns, name=name
+        )
+        return await self._driver.run(asked)
+
+    async def remove_constraint(self, name: str, *, cascade: bool = False) -> None:
+        """With `cascade` a primary key takes the foreign keys along that refer to it."""
+        await self._driver.run(constraints.remove_constraint(self.name, name, cascade=cascade))
 
     async def set_properties(self, properties: Mapping[str, str]) -> None:
         """Properties that exist only in the catalog. Those of the log, such as `delta.*`, change with a commit."""

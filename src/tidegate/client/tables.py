@@ -55,8 +55,8 @@ def rename_table(table: TableHandle, new_name: str) -> Conversation[None]:
     table.name = f"{catalog}.{schema}.{new_name}"
 
 
-def drop_table(table: TableHandle) -> Conversation[None]:
-    yield from request("DELETE", table_path(table.name))
+def drop_table(table: TableHandle, *, force: bool) -> Conversation[None]:
+    yield from request("DELETE", table_path(table.name), query={"force": True} if force else None)
     table.known = None
 
 

@@ -140,6 +140,17 @@ table_metadata = sa.Table(
     sa.Column("document", sa.Text, nullable=False),
 )
 
+table_constraints = sa.Table(
+    "table_constraints",
+    metadata,
+    sa.Column("table_id", sa.Text, sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    # Of a foreign key: whose primary key it refers to.
+    sa.Column("parent_id", sa.Text, sa.ForeignKey("tables.id", ondelete="CASCADE"), index=True),
+    # All of it, as JSON: see constraints.py.
+    sa.Column("document", sa.Text, nullable=False),
+)
+
 commits = sa.Table(
     "commits",
     metadata,

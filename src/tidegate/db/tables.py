@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tidegate.db.audit import audit_row
 from tidegate.db.commit_rows import COMMIT, commit_of, commit_row
+from tidegate.db.constraints import CONSTRAINTS_OF_TABLE, decode_constraints
 from tidegate.db.documents import decode_metadata, decode_uniform, encode_metadata, encode_uniform
 from tidegate.db.errors import is_missing_parent
 from tidegate.db.events import event_row
@@ -40,7 +41,13 @@ IDS_AT_ONCE = 1000
 
 _LIVE = tables.c.dropped_at.is_(None)
 LIVE_TABLES = (
-    sa.select(tables, table_metadata.c.document, schemas.c.name.label("schema"), catalogs.c.name.label("catalog"))
+    sa.select(
+        tables,
+        table_metadata.c.document,
+        schemas.c.name.label("schema"),
+        catalogs.c.name.label("catalog"),
+        CONSTRAINTS_OF_TABLE,
+    )
     .select_from(tables)
     .join(table_metadata, table_metadata.c.table_id == tables.c.id)
     .join(schemas, schemas.c.id == tables.c.schema_id)
@@ -372,6 +379,7 @@ def _table(row: sa.Row[Any], unpublished: tuple[Commit, ...]) -> Table:
         releasing=row.releasing,
         chain=row.chain,
         guarded=bool(row.guarded),
+        constraints=decode_constraints(row.constraints),
     )
 
 

@@ -8,6 +8,7 @@ from tidegate.db.alarms import SqlAlarms
 from tidegate.db.audit import SqlAudit
 from tidegate.db.chains import SqlChains
 from tidegate.db.commit_reports import SqlCommitReports
+from tidegate.db.constraints import SqlConstraints
 from tidegate.db.dropped_tables import SqlDroppedTables
 from tidegate.db.events import SqlEvents
 from tidegate.db.grants import SqlGrants
@@ -32,6 +33,7 @@ class SqlUnitOfWork:
         self.schemas = SqlSchemas(connection)
         self.staging_tables = SqlStagingTables(connection)
         self.tables = SqlTables(connection, known, hot)
+        self.constraints = SqlConstraints(connection)
         self.audit = SqlAudit(connection)
         self.chains = SqlChains(connection)
         self.inline_commits = SqlInlineCommits(connection)

@@ -11,6 +11,7 @@ from tidegate.domain.audit import AuditRecord
 from tidegate.domain.audit_ports import AuditLog, Chains
 from tidegate.domain.chain import FileDigest
 from tidegate.domain.commits import Commit, RatifiedCommit
+from tidegate.domain.constraints import Constraint, Referring
 from tidegate.domain.credentials import Credential, CredentialOperation
 from tidegate.domain.event_filters import EVERYTHING, EventFilter
 from tidegate.domain.events import Event, NumberedEvent
@@ -186,6 +187,24 @@ class Won:
     txn_id: str | None = None
     principal: str = ""
     chain: str | None = None
+
+
+class Constraints(Protocol):
+    """Keys of tables. Those of a live table come with it; whoever changes them has locked it."""
+
+    def add(self, id: TableId, constraint: Constraint) -> None: ...
+    def remove(self, id: TableId, name: str) -> None: ...
+    def remove_all(self, id: TableId) -> None:
+        """Those that are declared on the table."""
+        ...
+
+    def referring(self, id: TableId) -> Sequence[Referring]:
+        """Foreign keys of other live tables that refer to this one, by the names of those tables."""
+        ...
+
+    def remove_referring(self, ids: Sequence[TableId]) -> None:
+        """The foreign keys of others that refer to these tables, also those of dropped tables."""
+        ...
 
 
 class InlineCommits(Protocol):
@@ -374,6 +393,8 @@ class UnitOfWork(Protocol):
     @property
     def tables(self) -> Tables: ...
     @property
+    def constraints(self) -> Constraints: ...
+    @property
     def audit(self) -> AuditLog: ...
     @property
     def chains(self) -> Chains: ...
@@ -512,6 +533,10 @@ class FoundTables(Protocol):
 
     async def check_writable(self, location: str) -> None:
         """Raises InvalidRequest unless the server can write to the table's log."""
+        ...
+
+    async def lies_within(self, location: str, roots: Sequence[str]) -> bool:
+        """Whether the log of a table at this location is below one of these places once all links are followed."""
         ...
 
 

@@ -20,6 +20,7 @@ from tidegate.domain.chain import chain_of
 from tidegate.domain.commit_contents import CommitContent
 from tidegate.domain.commit_policies import check_policies
 from tidegate.domain.commits import Commit, is_learned
+from tidegate.domain.constraints import check_kept
 from tidegate.domain.errors import (
     BacklogFull,
     CommitVersionConflict,
@@ -281,6 +282,8 @@ def _apply(table: Table, proposal: Proposal, *, limits: Limits, now: int) -> Tab
     changed = is_metadata_change(table.metadata, metadata)
     if changed:
         _check_guard(table, proposal)
+        if table.constraints and not proposal.put:
+            check_kept(table.name, table.constraints, before=table.metadata.columns, after=metadata.columns)
     changes: dict[str, Any] = {}
     if published != table.published:
         changes["published"] = published

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from tidegate.domain.columns import StructType, check_columns, check_partition_columns
 from tidegate.domain.commit_owner import check_owned_contract
 from tidegate.domain.commits import Commit
+from tidegate.domain.constraints import Constraint
 from tidegate.domain.errors import InvalidRequest, UnsupportedTableFormat
 from tidegate.domain.frozen import frozen
 from tidegate.domain.names import TableId, TableName, Version
@@ -90,6 +91,8 @@ class Table:
     """Of the latest version, see `chain.py`; None until the first commit that is part of a chain."""
     guarded: bool = False
     """Its metadata changes by those alone who were given MODIFY METADATA: MODIFY does not bring it."""
+    constraints: tuple[Constraint, ...] = ()
+    """Its keys, the primary one first."""
 
     @property
     def etag(self) -> str:

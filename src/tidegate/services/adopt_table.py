@@ -43,7 +43,7 @@ from tidegate.services.adopt_owned import (
     plan_owned_adoption,
     register_owned_adoption,
 )
-from tidegate.services.adoptable_locations import check_adoptable_place
+from tidegate.services.adoptable_locations import check_adoptable_place, check_no_way_out
 from tidegate.services.create_table import Creation, add_managed, create_table
 from tidegate.services.environment import Environment
 from tidegate.services.own_table import keep_registration
@@ -81,6 +81,7 @@ async def adopt_table(
     known = await env.database.read(look)
     if isinstance(known, Table) or (known is not None and not dry_run):
         return await _go_on(env, caller, known, name, dry_run=dry_run, tell=tell)
+    await check_no_way_out(env, place)
     if external:
         return await _register(env, caller, await env.found_tables.find(place), name, dry_run=dry_run)
     try:

@@ -53,10 +53,26 @@ async def list_promises(env: Environment, caller: Principal) -> Sequence[Promise
     return await env.database.read(lambda uow: uow.ownership.all(limit=PROMISES_MAX))
 
 
+async def check_no_way_out(env: Environment, place: str) -> None:
+    """That tables may be adopted from the place, and no link leads from it to another where they may not: whoever may
+    write to the one could have the server write to the other.
+    """
+    await env.database.read(lambda uow: check_adoptable_place(uow, env, place))
+    roots = await env.database.read(lambda uow: _roots(uow, env))
+    if not await env.found_tables.lies_within(place, roots):
+        raise InvalidRequest(
+            f"{place} leads, by a link, out of the places where tables may be adopted. Name the place itself."
+        )
+
+
 def check_adoptable_place(uow: UnitOfWork, env: Environment, place: str) -> None:
-    roots = [env.storage_root, *(one.location for one in uow.ownership.allowed())]
+    roots = _roots(uow, env)
     if not any(place == root or lies_under(place, root) for root in roots):
         raise InvalidRequest(
             f"{place} is outside the storage of managed tables, and nobody has allowed to adopt tables there. An "
             f"admin can: tidegate adoptable add {place}"
         )
+
+
+def _roots(uow: UnitOfWork, env: Environment) -> list[str]:
+    return [env.storage_root, *(one.location for one in uow.ownership.allowed())]

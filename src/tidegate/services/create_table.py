@@ -25,7 +25,7 @@ from tidegate.domain.tables import DELTA, StagingTable, Table, TableMetadata, Ta
 from tidegate.domain.uniform import Uniform, check_uniform
 from tidegate.domain.updates import check_domains, check_property_keys
 from tidegate.services.environment import Environment
-from tidegate.services.places import check_free, external_place
+from tidegate.services.places import check_free, check_leads_outside, external_place
 from tidegate.telemetry.current import note
 
 
@@ -128,6 +128,7 @@ async def read_first_commit(env: Environment, location: str) -> FirstCommit:
 async def _register_external(env: Environment, caller: Principal, creation: Creation, *, tell: bool) -> Table:
     """Its log belongs to somebody else: it is neither read nor written here."""
     location = external_place(env, creation.location)
+    await check_leads_outside(env, location)
     table = new_table(env, caller, creation, id=TableId(env.new_id()), location=location)
     check_uniform(creation.uniform, properties=creation.metadata.properties, location=location, version=0, stored=None)
 

@@ -37,7 +37,7 @@ from tidegate.domain.ownership import (
 from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.tables import DELTA, Table, TableType
-from tidegate.services.adoptable_locations import check_adoptable_place
+from tidegate.services.adoptable_locations import check_adoptable_place, check_no_way_out
 from tidegate.services.authorized_table import authorize_by_id
 from tidegate.services.environment import Environment
 from tidegate.services.places import check_free
@@ -63,6 +63,8 @@ async def register_owned(
         tell = (await authorize_by_id(env, caller, Operation.MANAGE_TABLE, table.name, table.id)).names is None
     if known is not None:
         await keep_registration(env, known)
+    else:
+        await check_no_way_out(env, place)
     await _check_takeover(env, place, version)
     promise = await env.database.write(
         lambda uow: _promise(uow, env, caller, place, schema, awaited=awaited, tell=tell)

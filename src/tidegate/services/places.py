@@ -18,6 +18,14 @@ def external_place(env: Environment, location: str) -> str:
     return normal
 
 
+async def check_leads_outside(env: Environment, place: str) -> None:
+    """That no link leads from an external place into the storage of managed tables."""
+    if place.startswith("file://") and await env.found_tables.lies_within(place, [env.storage_root]):
+        raise InvalidRequest(
+            f"{place} lies in the storage of managed tables, by a link. Put external tables elsewhere."
+        )
+
+
 def check_free(uow: UnitOfWork, place: str, *, tell: bool) -> None:
     """That nobody has the place. It stays free until the transaction ends. `tell` who has it, if somebody does: only
     to those who see every table.

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidegate.domain.commit_owner import OWNER_FEATURE
+from tidegate.domain.constraints import check_unreferred
 from tidegate.domain.errors import InvalidRequest, NoSuchTable, PermissionDenied
 from tidegate.domain.events import EventKind, table_event
 from tidegate.domain.frozen import frozen
@@ -86,6 +87,8 @@ def _promise(uow: UnitOfWork, env: Environment, caller: Principal, name: TableNa
     locked = uow.tables.lock([table.id]).get(table.id)
     if locked is None:
         raise NoSuchTable(name)
+    way_out = "Remove them first: the file system would not keep what they rest on."
+    check_unreferred(name, uow.constraints.referring(table.id), doing="released", way_out=way_out)
     uow.ownership.promise(promise)
     uow.tables.change(replace(locked, releasing=Version(locked.latest + 1)))
     return promise
@@ -138,6 +141,8 @@ def _forget(uow: UnitOfWork, env: Environment, promise: Promise) -> None:
         now = env.clock()
         event = table_event(EventKind.RELEASED, table, at=now, by=promise.begun_by, version=commit.version)
         uow.events.add([replace(event, data={"kept": promise.kept.value})])
+        uow.constraints.remove_all(table.id)
+        uow.constraints.remove_referring([table.id])
         if promise.kept is Kept.EXTERNAL:
             uow.tables.change(_external(table, commit, now=now, by=promise.begun_by))
         else:
@@ -148,6 +153,7 @@ def _external(table: Table, commit: OwnershipCommit, *, now: int, by: str) -> Ta
     return replace(
         table,
         type=TableType.EXTERNAL,
+        constraints=(),
         metadata=replace(commit.metadata, catalog_properties=table.metadata.catalog_properties),
         revision=table.revision + 1,
         metadata_version=commit.version,

@@ -12,6 +12,7 @@ from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Operation, Principal
 from tidegate.domain.tables import Table, TableType
 from tidegate.services.authorized_table import authorized_table, still
+from tidegate.services.constraints import detach, lock_with_children
 from tidegate.services.environment import Environment
 from tidegate.services.learn_commits import up_to_date
 from tidegate.services.paging import Page, PageRequest, read_page
@@ -69,14 +70,17 @@ async def rename_table(env: Environment, caller: Principal, name: TableName, *, 
     env.access.epoch.advance()
 
 
-async def drop_table(env: Environment, caller: Principal, name: TableName) -> None:
-    """Frees the name at once. The files of an external table are never touched, those of a managed one stay for now."""
+async def drop_table(env: Environment, caller: Principal, name: TableName, *, force: bool = False) -> None:
+    """Frees the name at once. The files of an external table are never touched, those of a managed one stay for now.
+
+    With `force`, foreign keys of others that refer to it go; without it they keep it.
+    """
     allowed = await env.authorize(caller, Operation.MANAGE_TABLE, name)
 
     def work(uow: UnitOfWork) -> None:
         table, now = still(allowed, uow.tables.get(name)), env.clock()
         # Locked before it is asked whether it is being given back: one of the two comes first.
-        table = uow.tables.lock([table.id]).get(table.id, table)
+        table = lock_with_children(uow, table.id) or table
         if table.name != name:
             raise NoSuchTable(name)
         promise = uow.ownership.get(table.id)
@@ -84,6 +88,7 @@ async def drop_table(env: Environment, caller: Principal, name: TableName) -> No
             raise changing_owner(promise)
         if table.type is TableType.OWNED:
             raise _owned(name)
+        detach(uow, table, force=force, doing="dropped", way_out="Remove them first, or drop it with force=true.")
         uow.tables.drop(table, by=caller, now=now)
         uow.events.add([table_event(EventKind.DROPPED, table, at=now, by=caller.name)])
 
@@ -92,7 +97,7 @@ async def drop_table(env: Environment, caller: Principal, name: TableName) -> No
 
 
 def drop_tables(uow: UnitOfWork, schema: Schema, *, by: Principal, now: int) -> None:
-    """All tables of a schema that goes."""
+    """All tables of a schema that goes, and the foreign keys of others that refer to them."""
     dropped = uow.tables.drop_all(schema, by=by, now=now)
     # Asked when all are locked: nobody begins to give one back any more.
     check_staying(uow, schema.name)
@@ -100,6 +105,7 @@ def drop_tables(uow: UnitOfWork, schema: Schema, *, by: Principal, now: int) -> 
     owned = uow.tables.find_owned(list(names))
     if owned is not None:
         raise _owned(names[owned])
+    uow.constraints.remove_referring(list(names))
     uow.events.add([Event(EventKind.DROPPED, id, str(name), now, by.name) for id, name in dropped])
 
 

@@ -22,7 +22,7 @@ from tidegate.domain.errors import InvalidRequest, OutcomeUnknown, Unavailable
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import Look, Obstacle, Publication, PublishedFile
 from tidegate.steps import reached
-from tidegate.storage.local_files import file_digest, read_file
+from tidegate.storage.local_files import check_own_folders, file_digest, read_file
 from tidegate.storage.patience import Patience
 from tidegate.storage.publication import find_obstacle, publish, stage, verified_sha256
 from tidegate.storage.put_if_absent import is_put, put_if_absent
@@ -56,8 +56,8 @@ class ObjectStoreDeltaLogs:
         return await self._read(location, published_name(version))
 
     async def read_staged(self, location: str, commit: Commit) -> bytes | None:
-        path = f"{_path(location)}/{_LOG}/{_STAGED}/{commit.file_name}"
-        return await self._quick_look(location, lambda: read_file(path, bytes_max=self._bytes_max))
+        log = f"{_path(location)}/{_LOG}"
+        return await self._quick_look(location, lambda: self._staged(log, commit))
 
     async def find_published(self, location: str, version: Version) -> PublishedFile | None:
         return await self._look(location, lambda store: _find(store, published_name(version)))
@@ -73,11 +73,9 @@ class ObjectStoreDeltaLogs:
 
     async def look(self, location: str, commits: Sequence[Commit], staged: Commit) -> Look:
         log = f"{_path(location)}/{_LOG}"
-        path = f"{log}/{_STAGED}/{staged.file_name}"
 
         def look() -> Look:
-            digests = [_verified_sha256(log, commit) for commit in commits]
-            return Look(digests, read_file(path, bytes_max=self._bytes_max))
+            return Look([_verified_sha256(log, commit) for commit in commits], self._staged(log, staged))
 
         return await self._quick_look(location, look)
 
@@ -122,6 +120,10 @@ class ObjectStoreDeltaLogs:
     async def is_put(self, location: str, version: Version, content: bytes) -> bool:
         log = f"{_path(location)}/{_LOG}"
         return await self._call(f"{location} (version {version})", lambda: is_put(log, version, content))
+
+    def _staged(self, log: str, commit: Commit) -> bytes | None:
+        check_own_folders(log)
+        return read_file(f"{log}/{_STAGED}/{commit.file_name}", bytes_max=self._bytes_max)
 
     async def _quick_look(self, location: str, look: Callable[[], T]) -> T:
         """At plain files of the log."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import uuid
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -43,6 +44,14 @@ class LocalFoundTables:
 
     async def check_writable(self, location: str) -> None:
         await self._patience.call(location, lambda: _check_writable(_log(location)), in_turn=True)
+
+    async def lies_within(self, location: str, roots: Sequence[str]) -> bool:
+        return await self._patience.call(location, lambda: _lies_within(location, roots), in_turn=True)
+
+
+def _lies_within(location: str, roots: Sequence[str]) -> bool:
+    real = os.path.realpath(_log(location))
+    return any(real.startswith(os.path.realpath(root.removeprefix("file://")) + "/") for root in roots)
 
 
 def _find(location: str) -> FoundTable:

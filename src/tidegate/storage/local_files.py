@@ -18,10 +18,24 @@ def open_file(path: str) -> int:
     return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
 
+def open_own_file(path: str) -> int:
+    """As `open_file`, but what a link leads to is not opened: it may be something that only the server can read."""
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+
+
+def check_own_folders(log: str) -> None:
+    """That the log, and the folder of staged files in it, are the table's own: else the server would read and write for
+    who owns this table in the place of another. Raises OSError.
+    """
+    for folder in (log, f"{log}/_staged_commits"):
+        if os.path.islink(folder):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), folder)
+
+
 def read_file(path: str, *, bytes_max: int) -> bytes | None:
     """The content of a plain file, None if there is none. A link is not followed: it may lead out of the table."""
     try:
-        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        opened = open_own_file(path)
     except FileNotFoundError:
         return None
     except OSError as error:

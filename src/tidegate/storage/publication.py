@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import uuid
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -24,7 +25,16 @@ from tidegate.domain.log_files import COPY_SUFFIX
 from tidegate.domain.names import Version
 from tidegate.domain.publishing import AlarmReason, Obstacle, Publication
 from tidegate.steps import reached
-from tidegate.storage.local_files import common_sha256, file_digest, open_file, same_as, sha256_of, sync_folder
+from tidegate.storage.local_files import (
+    check_own_folders,
+    common_sha256,
+    file_digest,
+    open_file,
+    open_own_file,
+    same_as,
+    sha256_of,
+    sync_folder,
+)
 from tidegate.storage.synced_files import NewFile, Write, Written, write_synced
 
 _PIECE_BYTES = 4 * 1024 * 1024
@@ -65,7 +75,7 @@ class _Ratified(NamedTuple):
             write(self.given)
             return
         digest = sha256()
-        reading = open_file(self.staged)
+        reading = open_own_file(self.staged)
         try:
             while piece := os.read(reading, _PIECE_BYTES):
                 digest.update(piece)
@@ -109,6 +119,7 @@ def find_obstacle(
 
 def publish(log: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> Publication:
     """Publishes into the folder `log`, in order, and stops at the first obstacle. Raises OSError."""
+    check_own_folders(log)
     plan = _plan(log, commits, contents)
     copies = [copy for _, copy in plan.steps if copy is not None]
     try:
@@ -120,6 +131,7 @@ def publish(log: str, commits: Sequence[Commit], contents: Mapping[Version, byte
 
 def stage(log: str, commits: Sequence[Commit], contents: Mapping[Version, bytes]) -> None:
     """Writes the files that these commits would have, had they been staged: whole and synced. Raises OSError."""
+    check_own_folders(log)
     folder = f"{log}/_staged_commits"
     os.makedirs(folder, exist_ok=True)
     all_of_them = [_Ratified.of(log, commit, contents) for commit in commits]
@@ -190,8 +202,7 @@ def _staged_obstacle(ratified: _Ratified, *, whole: bool = False) -> Obstacle | 
     if ratified.given is not None:
         return None
     try:
-        size = os.stat(ratified.staged).st_size
-        found = file_digest(ratified.staged) if whole and size == commit.file_size else None
+        found = os.lstat(ratified.staged)
     except FileNotFoundError:
         return Obstacle(
             commit.version,
@@ -199,14 +210,24 @@ def _staged_obstacle(ratified: _Ratified, *, whole: bool = False) -> Obstacle | 
             f"Version {commit.version} is ratified, but neither published nor is its staged file {commit.file_name} "
             "there. Restore that file from a backup of the store.",
         )
-    if size != commit.file_size:
+    if not stat.S_ISREG(found.st_mode):
         return Obstacle(
             commit.version,
             AlarmReason.STAGED_FILE_CHANGED,
-            f"The staged file {commit.file_name} has {size} bytes; {commit.file_size} were ratified. "
+            f"The staged file {commit.file_name} is no plain file, and nobody knows what it would lead to. Write the "
+            "commit itself there.",
+        )
+    if found.st_size != commit.file_size:
+        return Obstacle(
+            commit.version,
+            AlarmReason.STAGED_FILE_CHANGED,
+            f"The staged file {commit.file_name} has {found.st_size} bytes; {commit.file_size} were ratified. "
             "Restore that file from a backup of the store.",
         )
-    return None if found is None or commit.content_sha256 in (None, found.sha256) else _changed(commit)
+    if not whole or commit.content_sha256 is None:
+        return None
+    digest = file_digest(ratified.staged)
+    return None if digest is not None and digest.sha256 == commit.content_sha256 else _changed(commit)
 
 
 def _published_obstacle(ratified: _Ratified) -> Obstacle | None:

@@ -19,13 +19,14 @@ from tidegate.domain.errors import OutcomeUnknown
 from tidegate.domain.log_files import COPY_SUFFIX
 from tidegate.domain.names import Version
 from tidegate.steps import reached
-from tidegate.storage.local_files import open_file, sync_folder
+from tidegate.storage.local_files import check_own_folders, open_file, sync_folder
 
 
 def put_if_absent(log: str, version: Version, content: bytes) -> bool:
     """Whether the file of this version in the folder `log` holds this content. Raises OSError if nothing was put, and
     OutcomeUnknown if the file may not outlive a crash of the machine.
     """
+    check_own_folders(log)
     published = f"{log}/{published_name(version)}"
     put = not os.path.lexists(published) and _put(log, published, content)
     try:

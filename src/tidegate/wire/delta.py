@@ -284,6 +284,10 @@ class ConfigQuery(Kebab, frozen=True):
     protocol_versions: str
 
 
+class DropQuery(Kebab, frozen=True):
+    force: bool = False
+
+
 class CredentialsQuery(Kebab, frozen=True):
     operation: OperationName
 

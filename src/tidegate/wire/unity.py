@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from tidegate.wire.constraints import TableConstraint
+
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
@@ -165,6 +167,8 @@ class TableInfo(Struct, frozen=True):
     updated_by: str
     table_id: str
     uniform: Uniform | UnsetType = UNSET
+    table_constraints: list[TableConstraint] | UnsetType = UNSET
+    """Of one table that was asked for; not in listings."""
 
 
 class TableList(Struct, frozen=True):

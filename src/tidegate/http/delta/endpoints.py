@@ -104,7 +104,8 @@ async def update(call: Call) -> Encoded:
 
 
 async def drop(call: Call) -> None:
-    await drop_table(call.env, call.caller, call.table_name)
+    query: wire.DropQuery = call.query
+    await drop_table(call.env, call.caller, call.table_name, force=query.force)
 
 
 async def exists(call: Call) -> None:
@@ -216,7 +217,17 @@ ENDPOINTS: list[Endpoint] = [
             errors.OutcomeUnknown,
         ),
     ),
-    Endpoint(DELTA, "DELETE", _TABLE, "deleteTable", "Drop the table.", drop, status=204, errors=(errors.NoSuchTable,)),
+    Endpoint(
+        DELTA,
+        "DELETE",
+        _TABLE,
+        "deleteTable",
+        "Drop the table; with force=true, which is ours, also one that foreign keys refer to, which are removed.",
+        drop,
+        query=wire.DropQuery,
+        status=204,
+        errors=(errors.InvalidRequest, errors.NoSuchTable),
+    ),
     Endpoint(
         DELTA, "HEAD", _TABLE, "tableExists", "Whether the table exists.", exists, status=204, errors=(NoSuchTable,)
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from tidegate.domain import errors
 from tidegate.domain.names import SchemaName, TableName, parse_table_name
@@ -12,9 +12,11 @@ from tidegate.domain.stated_properties import CLUSTERING_PROPERTY, clustering_sh
 from tidegate.domain.tables import Table, TableType, served_properties
 from tidegate.http.endpoints import Call, Endpoint
 from tidegate.http.unity.columns import from_columns, to_stated
+from tidegate.http.unity.constraints import from_all
 from tidegate.http.unity.face import UNITY
 from tidegate.http.unity.uniform import from_uniform
 from tidegate.services import tables
+from tidegate.services.constraints import shown_constraints
 from tidegate.services.create_stated_table import StatedTable, create_stated_table
 from tidegate.services.paging import PageRequest
 from tidegate.services.stage_table import stage_table
@@ -54,11 +56,14 @@ async def list_all(call: Call) -> wire.TableList:
 
 
 async def get(call: Call) -> wire.TableInfo:
-    return from_table(await tables.get_table(call.env, call.caller, parse_table_name(call.path["full_name"])))
+    table = await tables.get_table(call.env, call.caller, parse_table_name(call.path["full_name"]))
+    shown = await shown_constraints(call.env, call.caller, table)
+    return structs.replace(from_table(table), table_constraints=from_all(shown))
 
 
 async def delete(call: Call) -> wire.Empty:
-    await tables.drop_table(call.env, call.caller, parse_table_name(call.path["full_name"]))
+    name = parse_table_name(call.path["full_name"])
+    await tables.drop_table(call.env, call.caller, name, force=call.query.force)
     return wire.Empty()
 
 
@@ -152,8 +157,9 @@ ENDPOINTS: list[Endpoint] = [
         "DELETE",
         "/tables/{full_name}",
         "dropTable",
-        "Drop a table.",
+        "Drop a table; with force=true also one that foreign keys refer to, which are removed.",
         delete,
+        query=wire.DeleteQuery,
         answer=wire.Empty,
         errors=(errors.InvalidRequest, errors.NoSuchTable),
     ),
