@@ -285,5 +285,5 @@ def machine(server: ServerProcess, lake: Path) -> type[RuleBasedStateMachine]:
 
 def test_a_table_goes_from_kind_to_kind_in_any_order(own_server: ServerProcess, tmp_path: Path) -> None:
     run_state_machine_as_test(
-        machine(own_server, tmp_path / "lake"), settings=settings(max_examples=6, stateful_step_count=12)
+        machine(own_server, tmp_path / "lake"), settings=settings(max_examples=4, stateful_step_count=12)
     )
