@@ -6,10 +6,12 @@ hangs, a file in the log that is not ours. Nothing ratified is lost, and everyth
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +22,10 @@ import pytest
 
 from tests.conftest import DATABASES
 from tests.lake import Lake, LakeTable, report
+from tests.owned import Owned
 from tests.postgres import PostgresServer
 from tests.servers import PUBLISHING, ServerProcess
+from tests.test_ownership import Plain, allow
 from tests.waiting import PATIENCE_SECONDS, wait_until
 from tidegate.domain.log_files import COPY_SUFFIX
 from tidegate.steps import STEPS
@@ -131,6 +135,42 @@ def test_a_table_far_behind_is_published_without_waiting_and_no_writer_meets_the
         for table in tables:
             table.lake = lake
             assert_published(table, 2500)
+
+
+def test_writers_of_other_kinds_meet_no_limit_either(tmp_path: Path) -> None:
+    """Commits with their content, appends that leave their version open, and commits through the commit owner."""
+    settings = {**PUBLISHING, "unpublished_commits_max": "60", "publish_after_ms": "60000"}
+    with running(ServerProcess(tmp_path / "home", settings=settings)) as server:
+
+        def send(name: str, content: Callable[[LakeTable, int], dict[str, Any]]) -> set[int]:
+            with server.lake() as lake:
+                table = lake.new_table(name)
+                url = f"/api/tidegate/v1/tables/main.default.{name}/commits"
+                bodies = ({"table_id": table.id, **content(table, version)} for version in range(1, 401))
+                return {lake.http.post(url, json=body).status_code for body in bodies}
+
+        def info(**others: int) -> str:
+            return json.dumps({"commitInfo": {"txnId": str(uuid.uuid4()), "operation": "WRITE", **others}}) + "\n"
+
+        def versioned(table: LakeTable, version: int) -> dict[str, Any]:
+            return {"version": version, "content": info(inCommitTimestamp=table.timestamp + version)}
+
+        def opened(_: LakeTable, version: int) -> dict[str, Any]:
+            stats = json.dumps({"numRecords": 1})
+            file = {"path": f"{version}.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1}
+            add = {"add": {**file, "dataChange": True, "stats": stats}}
+            return {"metadata_version": 0, "content": info() + json.dumps(add) + "\n"}
+
+        def through_the_owner() -> set[int]:
+            with server.http() as http:
+                allow(http, tmp_path)
+                owned = Owned(http, Plain(tmp_path / "owned").create()).taken_over()
+                return {owned.commit(version).status_code for version in range(3, 403)}
+
+        with ThreadPoolExecutor(3) as pool:
+            answers = [pool.submit(send, "versioned", versioned), pool.submit(send, "opened", opened)]
+            answers.append(pool.submit(through_the_owner))
+            assert [one.result() for one in answers] == [{200}] * 3
 
 
 # Files that are not what was ratified
