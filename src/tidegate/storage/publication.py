@@ -28,7 +28,6 @@ from tidegate.steps import reached
 from tidegate.storage.local_files import (
     check_own_folders,
     common_sha256,
-    file_digest,
     open_file,
     open_own_file,
     same_as,
@@ -226,8 +225,8 @@ def _staged_obstacle(ratified: _Ratified, *, whole: bool = False) -> Obstacle | 
         )
     if not whole or commit.content_sha256 is None:
         return None
-    digest = file_digest(ratified.staged)
-    return None if digest is not None and digest.sha256 == commit.content_sha256 else _changed(commit)
+    is_whole = sha256_of(ratified.staged, size=commit.file_size) == commit.content_sha256
+    return None if is_whole else _changed(commit)
 
 
 def _published_obstacle(ratified: _Ratified) -> Obstacle | None:
