@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -286,9 +287,15 @@ def test_the_command_tells_and_its_exit_code_says_whether_something_differs(
     assert code == 1
     assert "version 2" in output
     assert json.loads(run("--json", name)[1])[0]["difference"]["version"] == 2
+    vanished = table.lake.new_table(f"{table.name}_vanished")
+    shutil.rmtree(vanished.log)
     code, output = run()
     assert code == 1
     assert name in output
+    assert f"main.default.{vanished.name}  ✗ The log of" in output, "the others are verified all the same"
+    told = {one["full_name"]: one for one in json.loads(run("--json")[1])}
+    assert "cannot be used" in told[f"main.default.{vanished.name}"]["not_verified"]
+    assert told[name]["difference"]["version"] == 2
 
 
 def test_the_chain_is_what_its_documentation_says() -> None:

@@ -124,7 +124,7 @@ def _print(found: Found, left_out: Sequence[str], *, fix: bool) -> None:
             console.print(Text.assemble("  ", mark, mended if finding["fixable"] else "", finding["message"]))
     wrong = {subject: findings for subject, findings in found.items() if findings}
     fixable = any(finding["fixable"] for findings in wrong.values() for finding in findings)
-    looked = f"{_tables(len(found) - (STORAGE in found))} looked at"
+    looked = f"{counted_tables(len(found) - (STORAGE in found))} looked at"
     if not wrong:
         console.print(Text(f"{looked}, nothing is wrong.", "green"))
     else:
@@ -132,11 +132,11 @@ def _print(found: Found, left_out: Sequence[str], *, fix: bool) -> None:
         console.print(f"{looked}, {len(wrong)} with findings.{hint}")
     if left_out:
         count = len(left_out) - (STORAGE in left_out)
-        what = [_tables(count)] * (count > 0) + ["the storage"] * (STORAGE in left_out)
+        what = [counted_tables(count)] * (count > 0) + ["the storage"] * (STORAGE in left_out)
         console.print(
             Text(f"{' and '.join(what)} were left out: it takes MAINTAIN, and MANAGE for the storage.", "dim")
         )
 
 
-def _tables(count: int) -> str:
+def counted_tables(count: int) -> str:
     return f"{count} table{'' if count == 1 else 's'}"

@@ -20,10 +20,11 @@ from rich.progress import Progress, TaskID
 from rich.text import Text
 
 from tidegate.cli import flags
-from tidegate.cli.doctor import LOOK_SECONDS_MAX, all_tables
+from tidegate.cli.doctor import LOOK_SECONDS_MAX, all_tables, counted_tables
 from tidegate.cli.server import EXTENSIONS, Target, Token, Uri, ask, target_of
-from tidegate.domain.errors import TidegateError
+from tidegate.domain.errors import NotFound, PermissionDenied, TidegateError
 
+_NOT_VERIFIED = "not_verified"
 _COUNTS = {
     "same_since_ratified": "as ratified",
     "same_since_published": "as published",
@@ -47,20 +48,38 @@ def verify(
     """
     try:
         target = target_of(uri, token, home)
-        found = _verify_all(target, table, quiet=as_json)
+        found, left_out = _verify_all(target, table, quiet=as_json)
     except TidegateError as error:
         flags.fail(error)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     else:
-        _print(found)
-    raise typer.Exit(1 if any(one["difference"] for one in found) else 0)
+        _print(found, left_out)
+    raise typer.Exit(1 if any(_is_wrong(one) for one in found) else 0)
 
 
-def _verify_all(target: Target, table: str | None, *, quiet: bool) -> list[dict[str, Any]]:
-    names = [table] if table is not None else list(all_tables(target, managed=True))
+def _is_wrong(one: Mapping[str, Any]) -> bool:
+    return _NOT_VERIFIED in one or bool(one["difference"])
+
+
+def _verify_all(target: Target, table: str | None, *, quiet: bool) -> tuple[list[dict[str, Any]], int]:
+    """What was found, and how many tables were left out because the caller may not read them."""
+    found: list[dict[str, Any]] = []
+    left_out = 0
     with Progress(console=Console(stderr=True), transient=True, disable=quiet) as progress:
-        return [_verify(target, name, progress, progress.add_task(name, total=None)) for name in names]
+        if table is not None:
+            return [_verify(target, table, progress, progress.add_task(table, total=None))], 0
+        for name in list(all_tables(target, managed=True)):
+            try:
+                found.append(_verify(target, name, progress, progress.add_task(name, total=None)))
+            except PermissionDenied:
+                left_out += 1
+            except NotFound:
+                continue  # dropped meanwhile
+            except TidegateError as error:
+                # One that cannot be looked at keeps none of the others from being verified.
+                found.append({"full_name": name, _NOT_VERIFIED: error.message})
+    return found, left_out
 
 
 def _verify(target: Target, name: str, progress: Progress, task: TaskID) -> dict[str, Any]:
@@ -81,17 +100,24 @@ def _verify(target: Target, name: str, progress: Progress, task: TaskID) -> dict
         after = later
 
 
-def _print(found: list[dict[str, Any]]) -> None:
+def _print(found: list[dict[str, Any]], left_out: int) -> None:
     console = Console(highlight=False, soft_wrap=True)
     for one in found:
+        if _NOT_VERIFIED in one:
+            console.print(Text.assemble((one["full_name"], "bold cyan"), (f"  ✗ {one[_NOT_VERIFIED]}", "bold red")))
+            continue
         console.print(Text.assemble((one["full_name"], "bold cyan"), "  ", *_told(one)))
         console.print(f"  latest {one['latest_version']}, chain {one['chain'] or 'not begun'}")
-    wrong = sum(1 for one in found if one["difference"])
-    looked = f"{len(found)} table{'' if len(found) == 1 else 's'} verified"
-    if wrong:
-        console.print(Text(f"{looked}, {wrong} with a difference.", "red"))
+    failed = sum(1 for one in found if _NOT_VERIFIED in one)
+    wrong = sum(1 for one in found if _is_wrong(one)) - failed
+    looked = f"{counted_tables(len(found) - failed)} verified"
+    if wrong or failed:
+        told = [f"{wrong} with a difference"] * (wrong > 0) + [f"{failed} could not be verified"] * (failed > 0)
+        console.print(Text(f"{', '.join([looked, *told])}.", "red"))
     else:
         console.print(Text(f"{looked}, nothing differs.", "green"))
+    if left_out:
+        console.print(Text(f"{counted_tables(left_out)} left out: it takes SELECT.", "dim"))
 
 
 def _told(one: Mapping[str, Any]) -> list[tuple[str, str]]:
