@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, Final, cast
 
 from tidegate.domain.commit_contents import CommitContent
-from tidegate.domain.errors import InvalidRequest, PermissionDenied
+from tidegate.domain.errors import CommitNotAllowed, InvalidRequest
 from tidegate.domain.frozen import frozen
 from tidegate.domain.tables import Table, TableMetadata
 
@@ -117,7 +117,7 @@ def check_policies(table: Table, after: TableMetadata, content: CommitContent | 
     if policies is DEFAULT:
         return
     if policies.writers is not None and principal not in policies.writers:
-        raise PermissionDenied(f"{table.name} takes commits of certain writers only ({WRITERS}), not of {principal}.")
+        raise CommitNotAllowed(f"{table.name} takes commits of certain writers only ({WRITERS}), not of {principal}.")
     if policies.schema_frozen:
         _check_frozen(table, after)
     if content is not None:

@@ -10,6 +10,7 @@ TidegateError
 │   └── UnsupportedGrant        a token was asked for in a way that is not offered
 ├── NotAuthenticated
 ├── PermissionDenied
+│   └── CommitNotAllowed        the commit is one that its writer may not make: no retry helps
 ├── NotFound
 │   ├── NoSuchCatalog
 │   ├── NoSuchSchema
@@ -101,6 +102,10 @@ class NotAuthenticated(TidegateError):
 
 
 class PermissionDenied(TidegateError):
+    pass
+
+
+class CommitNotAllowed(PermissionDenied):
     pass
 
 

@@ -23,6 +23,7 @@ from tidegate.domain.commits import Commit, is_learned
 from tidegate.domain.constraints import check_kept
 from tidegate.domain.errors import (
     BacklogFull,
+    CommitNotAllowed,
     CommitVersionConflict,
     CommitVersionGap,
     InvalidRequest,
@@ -315,7 +316,8 @@ def _apply(table: Table, proposal: Proposal, *, limits: Limits, now: int) -> Tab
 def _check_guard(table: Table, proposal: Proposal) -> None:
     # What stands in the log has happened, whoever did it.
     if table.guarded and not proposal.changes_metadata and not proposal.put:
-        raise PermissionDenied(
+        refused = PermissionDenied if proposal.addition is None and proposal.append is None else CommitNotAllowed
+        raise refused(
             f"{proposal.principal} may not change the schema, properties, protocol, partitioning or domains of "
             f"{table.name}: the table is guarded, and that takes MODIFY METADATA on it, or on what it is in."
         )

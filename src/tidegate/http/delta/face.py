@@ -27,6 +27,8 @@ DELTA = Face(
         errors.UnsupportedTableFormat: ErrorCode(400, "UnsupportedTableFormatException"),
         errors.NotAuthenticated: ErrorCode(401, "NotAuthorizedException"),
         errors.PermissionDenied: ErrorCode(403, "PermissionDeniedException"),
+        # The stock client takes a 403 for a commit for a failure of the network, and tries again for eight minutes.
+        errors.CommitNotAllowed: ErrorCode(400, "InvalidParameterValueException"),
         errors.NotFound: ErrorCode(404, "NotFoundException"),
         errors.NoSuchCatalog: ErrorCode(404, "NoSuchCatalogException"),
         errors.NoSuchSchema: ErrorCode(404, "NoSuchSchemaException"),
