@@ -23,8 +23,9 @@ from tidegate.compose import build_server, prepare
 from tidegate.domain.errors import InvalidRequest, TooManyRequests, Unavailable
 from tidegate.domain.names import SchemaName, TableId, TableName, Version
 from tidegate.domain.ownership import Change, Kept, OwnershipCommit, Promise, plan_adoption
-from tidegate.domain.ports import DeltaLogs, UnitOfWork
+from tidegate.domain.ports import UnitOfWork
 from tidegate.domain.privileges import Principal
+from tidegate.domain.storage_ports import DeltaLogs
 from tidegate.services.adopt_table import ATTEMPTS_MAX, adopt_table
 from tidegate.services.adoptable_locations import allow_adoption, list_promises
 from tidegate.services.environment import Environment

@@ -19,7 +19,7 @@ from tidegate.domain.commits import Commit
 from tidegate.domain.errors import TidegateError
 from tidegate.domain.events import Event, EventKind, NumberedEvent
 from tidegate.domain.names import TableId, Version
-from tidegate.domain.ports import DeltaLogs
+from tidegate.domain.storage_ports import DeltaLogs
 
 HEAD_BYTES_MAX = 1024 * 1024
 """Of a commit's file; beyond it files are not counted."""

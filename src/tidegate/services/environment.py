@@ -14,15 +14,13 @@ from tidegate.domain.ports import (
     Clock,
     CredentialVendor,
     Database,
-    DeltaLogs,
-    FoundTables,
     Functions,
-    TableFiles,
     Webhooks,
 )
 from tidegate.domain.privileges import Operation, Principal, Question
 from tidegate.domain.retention import Retentions
 from tidegate.domain.rights import Allowed
+from tidegate.domain.storage_ports import DeltaLogs, FoundTables, TableFiles
 from tidegate.services.activity import TableCounts
 from tidegate.services.audit import Audit
 from tidegate.services.describe_commits import CommitDescriptions
