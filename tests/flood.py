@@ -20,7 +20,7 @@ AT_ONCE = 50
 
 
 def main(url: str) -> None:
-    """Says `10000 in 0.3 s` when those are sent, goes on until a line comes in, and tells how often which answer came."""
+    """Says `10000 in 0.3 s` when those are sent, goes on until a line comes in, then tells which answers it got."""
     address, numbers = urlparse(url), itertools.count()
     selector, answers = selectors.DefaultSelector(), Counter[str]()
     begun = time.monotonic()
