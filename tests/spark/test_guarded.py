@@ -16,6 +16,7 @@ from tidegate.spark.settings import catalog_settings
 API = "/api/tidegate/v1"
 CATALOG = "guarded_lake"
 TABLE = f"{CATALOG}.s.orders"
+READS = {"principal": "writer", "add": ["SELECT"], "remove": []}
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +74,30 @@ def test_a_write_does_not_widen_the_schema(spark: SparkSession, guarded: str, ca
     with pytest.raises(Exception, match="MODIFY METADATA"):
         wider.write.format("delta").mode("append").option("mergeSchema", "true").saveAsTable(guarded)
     assert catalog.state(guarded) == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO {} VALUES (7, 'r')",
+        "DELETE FROM {}",
+        "UPDATE {} SET name = 'r'",
+        "INSERT OVERWRITE {} VALUES (7, 'r')",
+    ],
+)
+def test_who_may_only_read_hears_so_before_anything_is_written(
+    spark: SparkSession, guarded: str, catalog: Catalog, statement: str
+) -> None:
+    """The stock client takes the refusal of its commit for a broken network, and would try again for minutes."""
+    catalog.http.patch(f"{UNITY}/permissions/table/{guarded}", json={"changes": [READS]}).raise_for_status()
+    writes = {"principal": "writer", "add": [], "remove": ["MODIFY"]}
+    catalog.http.patch(f"{UNITY}/permissions/catalog/{CATALOG}", json={"changes": [writes]}).raise_for_status()
+    try:
+        before = catalog.state(guarded)
+        with pytest.raises(Exception, match=r"Permission denied: writer may not change .* It takes MODIFY on "):
+            spark.sql(statement.format(guarded))
+        assert catalog.state(guarded) == before
+        assert spark.sql(f"SELECT count(*) FROM {guarded}").first() is not None
+    finally:
+        writes = {"principal": "writer", "add": ["MODIFY"], "remove": []}
+        catalog.http.patch(f"{UNITY}/permissions/catalog/{CATALOG}", json={"changes": [writes]}).raise_for_status()

@@ -59,6 +59,17 @@ final class DeltaFace implements Face {
   }
 
   @Override
+  public void checkWritable(Identifier ident) {
+    try {
+      rest.get(table(ident) + "/credentials?operation=READ_WRITE");
+    } catch (Refusals.Refusal refusal) {
+      if (refusal.status == 403) {
+        throw refusal;
+      }
+    }
+  }
+
+  @Override
   public void drop(Identifier ident) {
     rest.call("DELETE", table(ident), null);
   }

@@ -35,6 +35,9 @@ interface Face {
   /** Refused unless an external table may be made there, which is asked before anything is written. */
   void checkPlace(String location);
 
+  /** Refused to those who may not write to the table; whatever else is wrong is told by who loads it. */
+  void checkWritable(Identifier ident);
+
   void drop(Identifier ident);
 
   void rename(Identifier from, String to);

@@ -2,6 +2,7 @@ package io.unitycatalog.spark;
 
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.function.BiFunction;
 
@@ -11,6 +12,7 @@ import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.delta.catalog.DeltaCatalog;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -39,6 +41,21 @@ public class UCSingleCatalog extends DeltaCatalog {
   public Table loadTable(Identifier ident) {
     return explained(ident, () ->
         RatifiedVersions.checked(rest, ident, Rest.patiently(() -> super.loadTable(ident))));
+  }
+
+  /**
+   * The table, for a statement that writes to it. Who may only read it hears so before any work is done: Delta takes a
+   * refusal of its commit for a broken network, and would try again for minutes.
+   */
+  @Override
+  public Table loadTable(Identifier ident, Set<TableWritePrivilege> privileges) {
+    if (!privileges.isEmpty()) {
+      explained(ident, () -> {
+        rest.face().checkWritable(ident);
+        return null;
+      });
+    }
+    return loadTable(ident);
   }
 
   @Override

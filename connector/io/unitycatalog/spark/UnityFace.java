@@ -144,6 +144,10 @@ final class UnityFace implements Face {
     rest.call("POST", "/temporary-path-credentials", body);
   }
 
+  /** Delta hears a refusal of this face at once. */
+  @Override
+  public void checkWritable(Identifier ident) {}
+
   @Override
   public void drop(Identifier ident) {
     rest.call("DELETE", table(ident), null);
