@@ -464,10 +464,11 @@ def test_an_append_does_not_stand_beside_columns_that_changed(table: Any, other:
     assert data_files(table) == []
 
 
+IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
 REFUSED: dict[str, tuple[Any, dict[str, str]]] = {
     "invariants": ([{"name": "id", "type": "long", "metadata": {"delta.invariants": "{}"}}], {}),
     "generatedColumns": ([{"name": "id", "type": "long", "metadata": {"delta.generationExpression": "1"}}], {}),
-    "identityColumns": ([{"name": "id", "type": "long", "metadata": {"delta.identity.start": 1}}], {}),
+    "identityColumns": ([{"name": "id", "type": "long", "metadata": IDENTITY}], {}),
     "checkConstraints": (COLUMNS, {"delta.constraints.positive": "id > 0"}),
 }
 
