@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--case", action="append", choices=GROUPS, help="only this one; several: give it again")
     parser.add_argument("--database", choices=[*DATABASES, "both"], default="both")
-    parser.add_argument("--quick", action="store_true", help="about 2 minutes instead of 12; rough numbers")
+    parser.add_argument("--quick", action="store_true", help="about 2 minutes instead of 15; rough numbers")
     parser.add_argument("--seconds", type=positive(float), help="how long each case is measured (2)")
     parser.add_argument("--repeats", type=positive(int), help="how often; medians are reported (3)")
     parser.add_argument("--large-tables", type=positive(int), help="of the large catalog (100,000), 10 commits each")
